@@ -17,9 +17,9 @@
 
 #include "backend/cuda/conv/conv2d.h"
 #include "backend/cuda/cuda.h"
-#include "core/alloc.h"
-#include "core/clock.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/rng.h"
 #include "kith/log.h"
 #include "net/net.h"
 
@@ -127,8 +127,8 @@ static ki_kernel_spec spec_of(const ki_backend *backend, const ki_graph *graph, 
     spec.dst = (ki_edge){.shape = conv->shape, .layout = KI_NATIVE};
     spec.src[0].shape.dim[0] = spec.dst.shape.dim[0] = batch;
     if (concat >= 0) spec.dst.pitch = ki_graph_node(graph, concat)->shape.dim[1];
-    spec.src[0].bytes = backend->type->edge_bytes(backend, &spec.src[0].shape, spec.src[0].layout);
-    spec.dst.bytes = backend->type->edge_bytes(backend, &spec.dst.shape, spec.dst.layout);
+    spec.src[0].bytes = backend->type->memory.edge_bytes(backend, &spec.src[0].shape, spec.src[0].layout);
+    spec.dst.bytes = backend->type->memory.edge_bytes(backend, &spec.dst.shape, spec.dst.layout);
     return spec;
 }
 
@@ -231,13 +231,13 @@ static double worst_error(ki_backend *backend, ki_conv_way *way, const ki_conv_p
     char *before = malloc(kept), *after = malloc(kept);
     if (!before || !after) abort();
     check_cuda(cudaStreamSynchronize(ki_cuda_of(backend)->stream), "noise");
-    check(backend->type->download(backend, t.device, before, kept, &err), "download");
-    check(backend->type->sync(backend, &err), "download");
+    check(backend->type->memory.download(backend, t.device, before, kept, &err), "download");
+    check(backend->type->memory.sync(backend, &err), "download");
     check(ki_conv_way_bind(way, &t.io, &err), "bind");
     check(ki_conv_way_run(way, ki_cuda_of(backend)->stream, &err), "run");
     check_cuda(cudaStreamSynchronize(ki_cuda_of(backend)->stream), "run");
-    check(backend->type->download(backend, t.device, after, kept, &err), "download");
-    check(backend->type->sync(backend, &err), "download");
+    check(backend->type->memory.download(backend, t.device, after, kept, &err), "download");
+    check(backend->type->memory.sync(backend, &err), "download");
     const int64_t limits[KI_N_CONV_PASSES][4] = {
         {p->mb, p->oc, p->oh, p->ow}, {p->mb, p->ic, p->ih, p->iw}, {p->oc, p->ic, p->kh, p->kw}};
     const double terms[KI_N_CONV_PASSES] = {(double)(p->kh * p->kw * p->ic),

@@ -12,9 +12,9 @@
 
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/gemm/gemm.h"
-#include "core/alloc.h"
-#include "core/clock.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/rng.h"
 #include "io/yaml.h"
 #include "objective/cuda/moments.h"
 #include "objective/engine.h"
@@ -32,7 +32,7 @@ static void must(kith_status status, const kith_error *err) {
 static void *device(ki_backend *backend, size_t bytes) {
     void *ptr = NULL;
     kith_error err = {0};
-    must(backend->type->alloc(backend, bytes, &ptr, &err), &err);
+    must(backend->type->memory.alloc(backend, bytes, &ptr, &err), &err);
     return ptr;
 }
 
@@ -49,19 +49,19 @@ static double time_of(ki_backend *backend, call fn, void *context, int64_t steps
     void *graph = NULL;
     double round[5];
     must(fn(context, &err), &err);
-    must(backend->type->sync(backend, &err), &err);
-    must(backend->type->capture_begin(backend, &err), &err);
+    must(backend->type->memory.sync(backend, &err), &err);
+    must(backend->type->recording.begin(backend, &err), &err);
     must(fn(context, &err), &err);
-    must(backend->type->capture_end(backend, &graph, &err), &err);
+    must(backend->type->recording.end(backend, &graph, &err), &err);
     for (int r = 0; r < 5; r++) {
-        must(backend->type->capture_launch(backend, graph, &err), &err);
-        must(backend->type->sync(backend, &err), &err);
+        must(backend->type->recording.launch(backend, graph, &err), &err);
+        must(backend->type->memory.sync(backend, &err), &err);
         const double start = ki_seconds_now();
-        for (int64_t i = 0; i < steps; i++) must(backend->type->capture_launch(backend, graph, &err), &err);
-        must(backend->type->sync(backend, &err), &err);
+        for (int64_t i = 0; i < steps; i++) must(backend->type->recording.launch(backend, graph, &err), &err);
+        must(backend->type->memory.sync(backend, &err), &err);
         round[r] = 1e3 * (ki_seconds_now() - start) / (double)steps;
     }
-    backend->type->capture_free(backend, graph);
+    backend->type->recording.free(backend, graph);
     qsort(round, 5, sizeof round[0], by_size);
     return round[2];
 }
@@ -104,8 +104,8 @@ static bench bench_open(ki_backend *backend, const sizes *s, const char *recipe)
     const uint64_t step = 1;
     for (int64_t i = 0; i < s->m; i++) label[i] = (int32_t)(i / 10 % 100);
     void *device_label = device(backend, (size_t)s->m * sizeof *label), *device_step = device(backend, 8);
-    must(type->upload(backend, device_label, label, (size_t)s->m * sizeof *label, &err), &err);
-    must(type->upload(backend, device_step, &step, sizeof step, &err), &err);
+    must(type->memory.upload(backend, device_label, label, (size_t)s->m * sizeof *label, &err), &err);
+    must(type->memory.upload(backend, device_step, &step, sizeof step, &err), &err);
     b.in.label = device_label;
     b.in.step = device_step;
     for (ki_tap tap = KI_TAP_MAP; tap <= KI_TAP_EMBEDDING; tap++) {
@@ -113,17 +113,17 @@ static bench bench_open(ki_backend *backend, const sizes *s, const char *recipe)
         ki_edge edge = {.shape = tap == KI_TAP_MAP ? KI_SHAPE4(s->m, s->c, s->side, s->side)
                                                    : KI_SHAPE2(s->m, tap == KI_TAP_POOLED ? s->c : 512),
                         .layout = tap == KI_TAP_MAP ? KI_NATIVE : KI_PLAIN};
-        edge.bytes = type->edge_bytes(backend, &edge.shape, edge.layout);
+        edge.bytes = type->memory.edge_bytes(backend, &edge.shape, edge.layout);
         float *host = random_reals(ki_shape_count(&edge.shape), (uint32_t)tap, tap == KI_TAP_MAP ? 0 : -9);
         void *data = device(backend, edge.bytes);
-        must(type->import(backend, &edge, data, host, &err), &err);
-        must(type->sync(backend, &err), &err);
+        must(type->memory.import(backend, &edge, data, host, &err), &err);
+        must(type->memory.sync(backend, &err), &err);
         ki_free(host);
         b.in.tap[tap] = data;
         b.in.tap_edge[tap] = edge;
         b.in.diff[tap] = device(backend, edge.bytes);
     }
-    must(type->sync(backend, &err), &err);
+    must(type->memory.sync(backend, &err), &err);
     ki_free(label);
     if (!ki_engine_of(backend)) {
         fprintf(stderr, "cuda_horde: this device has no engine\n");
@@ -137,11 +137,11 @@ static void bench_close(bench *b) {
     ki_engine_of(b->backend)->close(b->engine);
     ki_objective_free(b->objective);
     ki_arena_release(&b->arena);
-    b->backend->type->free(b->backend, (void *)(uintptr_t)b->in.label);
-    b->backend->type->free(b->backend, (void *)(uintptr_t)b->in.step);
+    b->backend->type->memory.free(b->backend, (void *)(uintptr_t)b->in.label);
+    b->backend->type->memory.free(b->backend, (void *)(uintptr_t)b->in.step);
     for (int tap = 0; tap < KI_N_TAPS; tap++) {
-        b->backend->type->free(b->backend, (void *)(uintptr_t)b->in.tap[tap]);
-        b->backend->type->free(b->backend, b->in.diff[tap]);
+        b->backend->type->memory.free(b->backend, (void *)(uintptr_t)b->in.tap[tap]);
+        b->backend->type->memory.free(b->backend, b->in.diff[tap]);
     }
 }
 
@@ -239,7 +239,7 @@ static void time_parts(ki_backend *backend, const sizes *s) {
     const ki_edge edge = {.shape = KI_SHAPE4(s->m, s->c, s->side, s->side), .layout = KI_NATIVE};
     float *map = random_reals(rows * s->c, 5, 0), *w = random_reals(s->c * s->dim, 6, -9);
     void *f = device(backend, (size_t)(rows * s->c) * 2);
-    must(backend->type->import(backend, &edge, f, map, &err), &err);
+    must(backend->type->memory.import(backend, &edge, f, map, &err), &err);
     p.moments.f = f;
     p.diff_f = device(backend, (size_t)(rows * s->c) * 2);
     const size_t w_bytes = (size_t)(s->c * s->dim) * sizeof *w;
@@ -251,18 +251,18 @@ static void time_parts(ki_backend *backend, const sizes *s) {
                             .block = p.moments.padded};
     for (int t = 0; t < (int)s->orders; t++) {
         float *at = all_w + (int64_t)t * s->c * s->dim;
-        must(backend->type->upload(backend, at, w, w_bytes, &err), &err);
+        must(backend->type->memory.upload(backend, at, w, w_bytes, &err), &err);
         p.moments.w[t] = p.pack.src[t] = at;
         p.diff_w[t] = at + s->orders * s->c * s->dim;
     }
-    must(backend->type->sync(backend, &err), &err);
+    must(backend->type->memory.sync(backend, &err), &err);
     float *slopes = random_reals(s->m * p.moments.padded, 7, -9);
     const size_t g_bytes = (size_t)(s->m * p.moments.padded) * sizeof *slopes;
     for (int k = 2; k <= (int)s->orders; k++) {
         p.diff_g[k] = device(backend, g_bytes);
-        must(backend->type->upload(backend, p.diff_g[k], slopes, g_bytes, &err), &err);
+        must(backend->type->memory.upload(backend, p.diff_g[k], slopes, g_bytes, &err), &err);
     }
-    must(backend->type->sync(backend, &err), &err);
+    must(backend->type->memory.sync(backend, &err), &err);
     ki_free(slopes);
     const int64_t n = s->orders * p.moments.padded;
     const double gflop = 2e-9 * (double)rows * (double)s->c * (double)n,
@@ -288,18 +288,18 @@ static void time_parts(ki_backend *backend, const sizes *s) {
     report("all moments and back", time_of(backend, run_both, &p, s->steps), 3 * gflop, 0);
     ki_free(map);
     ki_free(w);
-    for (int k = 2; k <= (int)s->orders; k++) backend->type->free(backend, p.diff_g[k]);
+    for (int k = 2; k <= (int)s->orders; k++) backend->type->memory.free(backend, p.diff_g[k]);
     void *all[] = {scratch.base, f, p.diff_f, all_w};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) backend->type->free(backend, all[i]);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) backend->type->memory.free(backend, all[i]);
 }
 
 static double distance(ki_backend *a_on, const float *a, ki_backend *b_on, const float *b, int64_t n) {
     kith_error err = {0};
     float *x = ki_alloc((size_t)n, sizeof *x), *y = ki_alloc((size_t)n, sizeof *y);
-    must(a_on->type->download(a_on, a, x, (size_t)n * sizeof *x, &err), &err);
-    must(b_on->type->download(b_on, b, y, (size_t)n * sizeof *y, &err), &err);
-    must(a_on->type->sync(a_on, &err), &err);
-    must(b_on->type->sync(b_on, &err), &err);
+    must(a_on->type->memory.download(a_on, a, x, (size_t)n * sizeof *x, &err), &err);
+    must(b_on->type->memory.download(b_on, b, y, (size_t)n * sizeof *y, &err), &err);
+    must(a_on->type->memory.sync(a_on, &err), &err);
+    must(b_on->type->memory.sync(b_on, &err), &err);
     double off = 0, size = 0;
     for (int64_t i = 0; i < n; i++) {
         off += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);

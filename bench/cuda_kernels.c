@@ -260,14 +260,15 @@ static cudaError_t run_adam(const job *j, char *set) {
                                 .clock = clock_memory,
                                 .n_runs = 100,
                                 .runs = run};
-    return backend->type->optim(backend, &step, &err) == KITH_OK ? cudaSuccess : cudaErrorUnknown;
+    return backend->type->optimizers.update(backend, &step, &err) == KITH_OK ? cudaSuccess : cudaErrorUnknown;
 }
 static cudaError_t run_squares(const job *j, char *set) {
     kith_error err;
     ki_optim_run run[3];
     float *x = (float *)(void *)set;
     for (int i = 0; i < 3; i++) run[i] = (ki_optim_run){.n = j->n / 12 * 4, .diff = x + j->n / 12 * 4 * i};
-    return backend->type->sum_squares(backend, 3, run, (double *)(void *)(scratch + 4096), &err) == KITH_OK
+    return backend->type->optimizers.sum_squares(backend, 3, run, (double *)(void *)(scratch + 4096), &err) ==
+                   KITH_OK
                ? cudaSuccess
                : cudaErrorUnknown;
 }
@@ -497,7 +498,7 @@ int main(int argc, char **argv) {
     arena_bytes = (size_t)4 << 30;
     const size_t bytes[] = {arena_bytes, 16 * 4096 * sizeof(float), (size_t)64 << 20, sizeof *clock_memory};
     for (int i = 0; i < 4; i++) {
-        if (backend->type->alloc(backend, bytes[i], &memory[i], &err) != KITH_OK) {
+        if (backend->type->memory.alloc(backend, bytes[i], &memory[i], &err) != KITH_OK) {
             fprintf(stderr, "cuda_kernels: %s\n", err.message);
             return 1;
         }
@@ -516,7 +517,7 @@ int main(int argc, char **argv) {
     bn_rows("bn_inception", bn_inception, N_LAYERS(bn_inception), false);
     bn_rows("bn_inception", bn_inception, 4, true);
     if (!is_bn_only) other_kernels();
-    for (int i = 0; i < 4; i++) backend->type->free(backend, memory[i]);
+    for (int i = 0; i < 4; i++) backend->type->memory.free(backend, memory[i]);
     ki_backend_close(backend);
     return 0;
 }

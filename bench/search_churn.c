@@ -3,9 +3,9 @@
  * adds the rest as a second segment; a fresh index of what is left is the measure. */
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/rng.h"
 #include "bench/search_files.h"
-#include "core/alloc.h"
-#include "core/rng.h"
 #include "search/scan/scan.h"
 
 static void check(kith_status status, const kith_error *err) {

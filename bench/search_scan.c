@@ -3,9 +3,9 @@
  * second: one at a time on one thread, and all at once on all threads. Each is the best of several rounds. */
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/parallel.h"
 #include "bench/search_files.h"
-#include "core/alloc.h"
-#include "core/parallel.h"
 #include "search/scan/scan.h"
 
 enum { ROUNDS = 7 };

@@ -11,15 +11,15 @@ find include src \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) | sort | 
     }
     BEGIN {
         words("strcpy strcat sprintf vsprintf gets strtok", "has no bound: use snprintf", everywhere)
-        words("atoi atol atoll atof", "cannot fail: use core/text.h or kith/text.h", everywhere)
-        words("alloca", "is unbounded stack: use core/alloc.h", everywhere)
+        words("atoi atol atoll atof", "cannot fail: use base/text.h or kith/text.h", everywhere)
+        words("alloca", "is unbounded stack: use base/alloc.h", everywhere)
         words("malloc calloc realloc free aligned_alloc posix_memalign strdup strndup asprintf vasprintf",
-              "is not counted: use core/alloc.h", library)
-        words("printf vprintf puts putchar perror stdout stderr", "prints: use core/log.h or the error", library)
+              "is not counted: use base/alloc.h", library)
+        words("printf vprintf puts putchar perror stdout stderr", "prints: use base/log.h or the error", library)
         words("exit _exit quick_exit abort assert", "ends the process: return a status", library)
-        words("rand srand random drand48", "is hidden state: use core/rng.h", library)
+        words("rand srand random drand48", "is hidden state: use base/rng.h", library)
         words("setlocale", "changes the process", library)
-        words("snprintf vsnprintf fprintf vfprintf strtod strtof strtold", "follows the locale: use core/text.h", library)
+        words("snprintf vsnprintf fprintf vfprintf strtod strtof strtold", "follows the locale: use base/text.h", library)
         words("mmap mmap64", "ends the process when the file shrinks: use io/file.h", library)
     }
     FNR == 1 { in_comment = 0; is_library = FILENAME !~ /^src\/cli\// }
@@ -40,11 +40,11 @@ find include src \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) | sort | 
         for (i = 1; i <= n; i++) {
             w = word[i]
             if (w == "" || !(w in everywhere) && !(is_library && w in library)) continue
-            if (FILENAME == "src/core/alloc.c" && library[w] ~ /not counted|file shrinks/) continue
+            if (FILENAME == "src/base/alloc.c" && library[w] ~ /not counted|file shrinks/) continue
             if (FILENAME == "src/io/gather.c" && library[w] ~ /file shrinks/) continue
             # It maps a file in memory that is sealed against shrinking.
             if (FILENAME == "src/data/loader/shared.c" && library[w] ~ /file shrinks/) continue
-            if (FILENAME == "src/core/text.c" && library[w] ~ /follows the locale/) continue
+            if (FILENAME == "src/base/text.c" && library[w] ~ /follows the locale/) continue
             # A field or a local of that name is no call; a stream is wrong however it is used.
             if (w != "stdout" && w != "stderr" && line !~ ("(^|[^A-Za-z0-9_.>])" w "[ \t]*\\(")) continue
             printf "%s:%d: %s %s\n", FILENAME, FNR, w, (w in everywhere) ? everywhere[w] : library[w]

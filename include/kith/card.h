@@ -88,7 +88,8 @@ KITH_API kith_status kith_card_read(const char *path, kith_card **ret_card, kith
 KITH_API void kith_card_free(kith_card *card); /* NULL is fine */
 
 /* The scalar at a path ("recall.1", "test.map_at_r"), or NULL when there is none; items of lists go by number:
- * "intervals.map.0". Names of 0.1 stand for today's and the reverse. Lives as long as the card. */
+ * "intervals.map.0", those of `variants` also by name: "all_orders.recall.1". Names of 0.1 stand for today's and the reverse.
+ * Lives as long as the card. */
 KITH_API const char *kith_card_text(const kith_card *card, const char *path);
 /* The scalar as a number; false when there is none. */
 KITH_API bool kith_card_real(const kith_card *card, const char *path, double *ret_value);

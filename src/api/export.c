@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "embed/preprocess.h"
 #include "model/handle.h"
 #include "net/onnx.h"

@@ -1,9 +1,9 @@
 /* Weights of other programs as model files: read, rename, check against the backbone, save. */
 #include <limits.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/buffer.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/buffer.h"
 #include "io/file.h"
 #include "io/pth.h"
 #include "io/tensors.h"

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/backend.h"
-#include "core/option.h"
-#include "core/text.h"
+#include "base/option.h"
+#include "base/text.h"
+#include "device/backend.h"
 #include "hub/name.h"
 #include "kith/data.h"
 #include "net/backbone.h"

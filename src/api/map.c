@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/argument.h"
-#include "core/atomic.h"
+#include "base/argument.h"
+#include "base/atomic.h"
 #include "map/drawing.h"
 
 KI_OPTIONS_INIT(kith_map_drawing, .side = 1600, .thumbnail_size = 32)

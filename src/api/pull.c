@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "hub/cache.h"
 #include "hub/pull.h"
 #include "kith/array.h"

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/atomic.h"
-#include "core/buffer.h"
-#include "core/path.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/atomic.h"
+#include "base/buffer.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "data/section.h"
 #include "io/file.h"
 #include "report/heat.h"

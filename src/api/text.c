@@ -1,11 +1,11 @@
 /* kith/text.h: the nearest name, numbers from text, text files. */
 #include "kith/text.h"
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/atomic.h"
-#include "core/redact.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/atomic.h"
+#include "base/redact.h"
+#include "base/text.h"
 
 const char *kith_nearest(const char *word, const char *const *names, int64_t n_names) {
     return word && names && n_names > 0 ? ki_nearest(word, names, (size_t)n_names) : NULL;

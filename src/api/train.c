@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/log.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/log.h"
 #include "kith/report.h"
 #include "train/repeat.h"
 

@@ -1,7 +1,7 @@
 /* Vectors of a model, judged, and what a card says of them. */
 #include <string.h>
 
-#include "core/argument.h"
+#include "base/argument.h"
 #include "judge/judge.h"
 #include "model/vectors.h"
 

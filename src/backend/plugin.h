@@ -1,10 +1,10 @@
-/* A device that is not part of libkith: a plugin (core/plugin.h) that is loaded when the device is asked for. Its entry
+/* A device that is not part of libkith: a plugin (base/plugin.h) that is loaded when the device is asked for. Its entry
  * returns a ki_plugin. */
 #ifndef KI_PLUGIN_H
 #define KI_PLUGIN_H
 
-#include "core/backend.h"
-#include "core/plugin.h"
+#include "base/plugin.h"
+#include "device/backend.h"
 
 /* What layers above have on the device; the records are theirs (objective/engine.h, knn/device.h). */
 struct ki_engine_type;

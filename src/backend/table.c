@@ -1,9 +1,9 @@
 /* The registration table: the only file that knows which backends exist. Those of libkith are rows here; the
  * others are plugins. */
 #include "backend/plugin.h"
-#include "core/backend.h"
-#include "core/option.h"
-#include "core/text.h"
+#include "base/option.h"
+#include "base/text.h"
+#include "device/backend.h"
 
 #include <limits.h>
 #include <string.h>

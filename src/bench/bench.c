@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/clock.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "bench/bench_parts.h"
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/clock.h"
-#include "core/parallel.h"
-#include "core/rng.h"
 #include "kith/log.h"
 #include "model/device.h"
 #include "net/model_file.h"
@@ -110,7 +110,7 @@ static kith_status step(bench *b, kith_error *err) {
         KI_TRY(ki_optim_update(b->optim, learning_rate, err));
         ki_params_touch(b->params);
     }
-    return b->backend->type->sync(b->backend, err);
+    return b->backend->type->memory.sync(b->backend, err);
 }
 
 static int compare_doubles(const void *a, const void *b) {

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/clock.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "bench/bench_parts.h"
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/clock.h"
-#include "core/parallel.h"
-#include "core/rng.h"
 #include "kith/experimental/bench.h"
 #include "kith/log.h"
 #include "kith/objective.h"

@@ -3,7 +3,7 @@
 #ifndef KI_BENCH_PARTS_H
 #define KI_BENCH_PARTS_H
 
-#include "core/backend.h"
+#include "device/backend.h"
 #include "kith/experimental/bench.h"
 #include "nn/plan.h"
 

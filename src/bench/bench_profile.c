@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/clock.h"
 #include "bench/bench_parts.h"
-#include "core/alloc.h"
-#include "core/clock.h"
 
 enum { MOST_MARKS = 4096 };
 
@@ -75,7 +75,7 @@ void ki_bench_profile_free(ki_bench_profile *p) {
 }
 
 kith_status ki_bench_profile_begin(ki_bench_profile *p, kith_error *err) {
-    KI_TRY(p->backend->type->sync(p->backend, err));
+    KI_TRY(p->backend->type->memory.sync(p->backend, err));
     p->n_marks = 0;
     p->is_on = true;
     set_mark(p, -1);
@@ -84,7 +84,7 @@ kith_status ki_bench_profile_begin(ki_bench_profile *p, kith_error *err) {
 
 kith_status ki_bench_profile_end(ki_bench_profile *p, kith_error *err) {
     p->is_on = false;
-    KI_TRY(p->backend->type->sync(p->backend, err));
+    KI_TRY(p->backend->type->memory.sync(p->backend, err));
     if (p->status != KITH_OK && err) *err = p->error;
     KI_TRY(p->status);
     for (int i = 1; i < p->n_marks; i++) {
@@ -120,9 +120,9 @@ kith_status ki_bench_copy_rate(ki_backend *backend, double *ret_rate, kith_error
     void *src = NULL, *dst = NULL;
     ki_mark *mark[2] = {NULL, NULL};
     double best = 0;
-    KI_CHECK(backend->type->alloc(backend, bytes, &src, err));
-    KI_CHECK(backend->type->alloc(backend, bytes, &dst, err));
-    KI_CHECK(backend->type->zero(backend, src, bytes, err));
+    KI_CHECK(backend->type->memory.alloc(backend, bytes, &src, err));
+    KI_CHECK(backend->type->memory.alloc(backend, bytes, &dst, err));
+    KI_CHECK(backend->type->memory.zero(backend, src, bytes, err));
     for (int i = 0; queues && i < 2; i++) KI_CHECK(queues->mark_new(backend, &mark[i], err));
     for (int i = 0; i < ROUNDS; i++) {
         double seconds = ki_seconds_now();
@@ -133,7 +133,7 @@ kith_status ki_bench_copy_rate(ki_backend *backend, double *ret_rate, kith_error
             KI_CHECK(queues->mark_wait(backend, mark[1], err));
             KI_CHECK(queues->mark_seconds(backend, mark[0], mark[1], &seconds, err));
         } else {
-            KI_CHECK(backend->type->upload(backend, dst, src, bytes, err));
+            KI_CHECK(backend->type->memory.upload(backend, dst, src, bytes, err));
             seconds = ki_seconds_now() - seconds;
         }
         if (seconds > 0 && 2 * (double)bytes / seconds > best) best = 2 * (double)bytes / seconds;
@@ -141,7 +141,7 @@ kith_status ki_bench_copy_rate(ki_backend *backend, double *ret_rate, kith_error
     *ret_rate = best;
 done:
     for (int i = 0; queues && i < 2; i++) queues->mark_free(backend, mark[i]);
-    backend->type->free(backend, src);
-    backend->type->free(backend, dst);
+    backend->type->memory.free(backend, src);
+    backend->type->memory.free(backend, dst);
     return status;
 }

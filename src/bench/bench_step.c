@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/parallel.h"
+#include "base/rng.h"
+#include "base/text.h"
 #include "bench/bench_parts.h"
-#include "core/alloc.h"
-#include "core/clock.h"
-#include "core/parallel.h"
-#include "core/rng.h"
-#include "core/text.h"
 #include "embed/forward.h"
 #include "io/npy_rows.h"
 #include "io/yaml.h"
@@ -275,7 +275,7 @@ static kith_status step(bench *b, kith_error *err) {
 
 static kith_status finish(bench *b, kith_error *err) {
     if (b->forward) KI_TRY(ki_forward_finish(b->forward, err));
-    return b->backend->type->sync(b->backend, err);
+    return b->backend->type->memory.sync(b->backend, err);
 }
 
 static kith_status make_marks(bench *b, int64_t n, kith_error *err) {

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "collection/ask.h"
-#include "core/alloc.h"
-#include "core/argument.h"
 #include "kith/experimental/found.h"
 #include "search/index_handle.h"
 

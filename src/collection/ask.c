@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "collection/ask.h"
-#include "core/alloc.h"
-#include "core/argument.h"
 #include "model/pictures.h"
 
 KI_OPTIONS_INIT(kith_search_request, .k = 10, .same = NAN, .min_score = NAN)

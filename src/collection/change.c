@@ -6,14 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "collection/collection.h"
 #include "collection/measure.h"
 #include "collection/source.h"
 #include "collection/sync.h"
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/path.h"
-#include "core/text.h"
 #include "search/notes.h"
 
 /* A change by images, under way. */

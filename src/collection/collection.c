@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/path.h"
 #include "collection/remember.h"
 #include "collection/source.h"
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/path.h"
 #include "search/files/sweep.h"
 #include "search/index_handle.h"
 #include "search/notes.h"

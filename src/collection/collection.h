@@ -2,7 +2,7 @@
 #ifndef KI_COLLECTION_H
 #define KI_COLLECTION_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "kith/collection.h"
 #include "kith/duplicates.h"
 

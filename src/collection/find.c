@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "collection/ask.h"
-#include "core/alloc.h"
 #include "kith/rerank.h"
 
 /* With a limit, and more items wanted than this, an index finds all that are within the limit, and does not stop at a number. */

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/text.h"
 #include "collection/collection.h"
 #include "collection/remember.h"
 #include "collection/source.h"
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/text.h"
 #include "kith/eval.h"
 #include "search/notes.h"
 

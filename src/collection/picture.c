@@ -1,10 +1,10 @@
 /* Pictures of a collection: where they lie, and which are the same. */
 #include <string.h>
 
+#include "base/argument.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "collection/ask.h"
-#include "core/argument.h"
-#include "core/path.h"
-#include "core/text.h"
 #include "search/notes.h"
 
 /* Where paths that are not absolute begin; NULL: nowhere. */

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "core/error.h"
+#include "base/error.h"
 #include "search/notes.h"
 
 /* The options that decide what a vector is and that the model's file does not hold. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/argument.h"
+#include "base/argument.h"
 #include "search/notes.h"
 
 void ki_source_release(ki_source *source) {

@@ -2,7 +2,7 @@
 #ifndef KI_COLLECTION_SOURCE_H
 #define KI_COLLECTION_SOURCE_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "kith/collection.h"
 
 /* Zero-initialise; ki_source_release. */

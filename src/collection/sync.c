@@ -4,11 +4,11 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/text.h"
 #include "collection/sync_files.h"
 #include "collection/sync_parts.h"
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/text.h"
 #include "data/dataset/dataset.h"
 #include "search/index_handle.h"
 

@@ -1,8 +1,8 @@
 /* Files whose contents decide: only touched, moved, moved after they were removed by hand. */
 #include <string.h>
 
+#include "base/parallel.h"
 #include "collection/sync_parts.h"
-#include "core/parallel.h"
 #include "data/dataset/dataset.h"
 #include "data/image/image.h"
 

@@ -1,7 +1,7 @@
 /* New and changed files through the network, and into the index. */
+#include "base/alloc.h"
+#include "base/clock.h"
 #include "collection/sync_parts.h"
-#include "core/alloc.h"
-#include "core/clock.h"
 
 enum { PART = 512 };                      /* images embedded and added at a time: what a stop loses at most */
 static const double COMMIT_EVERY_S = 300; /* a killed program loses at most so much work */

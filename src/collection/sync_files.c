@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 #include "data/dataset/dataset.h"
 
 /* Items inside another file have no size and no date of their own. */

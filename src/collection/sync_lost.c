@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 void ki_sync_lost_release(ki_sync_lost *l) {
     ki_free(l->item);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 static int by_path(const void *a, const void *b) {
     return strcmp(((const ki_file_record *)a)->path, ((const ki_file_record *)b)->path);

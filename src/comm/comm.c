@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 
 enum { PIECE = 1 << 21, SUM_GRAIN = 1 << 14 };
 

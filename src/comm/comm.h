@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
-#include "core/real.h"
+#include "base/error.h"
+#include "base/real.h"
 
 enum { KI_MOST_RANKS = 4096 };
 
@@ -46,7 +46,7 @@ struct ki_comm {
     size_t scratch_bytes;
 };
 
-/* What a plugin for jobs offers (core/plugin.h): the comm of all ranks of this process's job. It is made once and lives as
+/* What a plugin for jobs offers (base/plugin.h): the comm of all ranks of this process's job. It is made once and lives as
  * long as the process. */
 typedef struct ki_comm_plugin {
     kith_status (*open)(ki_comm **ret_comm, kith_error *err);

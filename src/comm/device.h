@@ -16,7 +16,7 @@
 #define KI_COMM_DEVICE_H
 
 #include "comm/comm.h"
-#include "core/backend.h"
+#include "device/backend.h"
 
 typedef struct ki_device_comm ki_device_comm;
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plugin.h"
+#include "base/text.h"
 #include "comm/comm.h"
-#include "core/plugin.h"
-#include "core/text.h"
 
 static ki_comm alone = {.size = 1, .n_here = 1};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,8 +1,8 @@
 /* A device comm through host memory: down to pinned memory, the comm's own call, and up again. The host waits in every call,
  * so none can be part of a recorded step, and nothing runs beside a sum. It works with any device, any number of ranks to a
  * device, and sums in the order of the ranks. */
+#include "base/alloc.h"
 #include "comm/device.h"
-#include "core/alloc.h"
 
 typedef struct staged {
     ki_device_comm base;
@@ -13,7 +13,7 @@ typedef struct staged {
 /* The memory may still be read by the upload of the call before. */
 static kith_status room(staged *s, size_t bytes, char **ret, kith_error *err) {
     ki_backend *backend = s->base.backend;
-    KI_TRY(backend->type->sync(backend, err));
+    KI_TRY(backend->type->memory.sync(backend, err));
     if (bytes > s->bytes) {
         backend->type->queues->host_free(backend, s->memory);
         s->memory = NULL;
@@ -40,11 +40,11 @@ static kith_status staged_gather(ki_device_comm *device, const void *own, void *
     /* A rank that cannot take part must not leave the others waiting. */
     kith_status status = room((staged *)device, n_all, &memory, err);
     if (status == KITH_OK && bytes[comm->rank] > 0)
-        status = backend->type->download(backend, own, memory + at, bytes[comm->rank], err);
-    if (status == KITH_OK) status = backend->type->sync(backend, err);
+        status = backend->type->memory.download(backend, own, memory + at, bytes[comm->rank], err);
+    if (status == KITH_OK) status = backend->type->memory.sync(backend, err);
     KI_TRY(ki_comm_agree(comm, status, err));
     KI_TRY(ki_comm_gather(comm, memory + at, counts, 1, memory, err));
-    return backend->type->upload(backend, all, memory, n_all, err);
+    return backend->type->memory.upload(backend, all, memory, n_all, err);
 }
 
 static kith_status staged_sum(ki_device_comm *device, ki_real *x, int64_t n, kith_error *err) {
@@ -52,11 +52,11 @@ static kith_status staged_sum(ki_device_comm *device, ki_real *x, int64_t n, kit
     const size_t bytes = (size_t)n * sizeof *x;
     char *memory = NULL;
     kith_status status = room((staged *)device, bytes, &memory, err);
-    if (status == KITH_OK) status = backend->type->download(backend, x, memory, bytes, err);
-    if (status == KITH_OK) status = backend->type->sync(backend, err);
+    if (status == KITH_OK) status = backend->type->memory.download(backend, x, memory, bytes, err);
+    if (status == KITH_OK) status = backend->type->memory.sync(backend, err);
     KI_TRY(ki_comm_agree(device->comm, status, err));
     KI_TRY(ki_comm_sum(device->comm, (ki_real *)(void *)memory, n, err));
-    return backend->type->upload(backend, x, memory, bytes, err);
+    return backend->type->memory.upload(backend, x, memory, bytes, err);
 }
 
 static kith_status staged_settle(ki_device_comm *device, kith_error *err) {
@@ -66,7 +66,7 @@ static kith_status staged_settle(ki_device_comm *device, kith_error *err) {
 
 static void staged_close(ki_device_comm *device) {
     ki_backend *backend = device->backend;
-    (void)backend->type->sync(backend, NULL);
+    (void)backend->type->memory.sync(backend, NULL);
     backend->type->queues->host_free(backend, ((staged *)device)->memory);
     ki_free(device);
 }

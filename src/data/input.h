@@ -8,7 +8,7 @@
 #ifndef KI_INPUT_H
 #define KI_INPUT_H
 
-#include "core/option.h"
+#include "base/option.h"
 #include "kith/data.h"
 
 extern const ki_option ki_input_options[];

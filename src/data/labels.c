@@ -7,10 +7,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/array.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/array.h"
+#include "base/text.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/table.h"
 #include "io/file.h"

@@ -2,7 +2,7 @@
 #ifndef KI_LABELS_H
 #define KI_LABELS_H
 
-#include "core/error.h"
+#include "base/error.h"
 #include "kith/labels.h"
 
 /* As kith_labels_read; `name` is what errors call the file, and its ending says what it is. */

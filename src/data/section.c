@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/arena.h"
-#include "core/argument.h"
+#include "base/arena.h"
+#include "base/argument.h"
 #include "io/run_paths.h"
 #include "io/yaml.h"
 

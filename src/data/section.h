@@ -6,7 +6,7 @@
 #ifndef KI_SECTION_H
 #define KI_SECTION_H
 
-#include "core/option.h"
+#include "base/option.h"
 #include "kith/data.h"
 
 extern const ki_option ki_data_options[];

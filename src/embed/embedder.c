@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 #include "data/loader/loader.h"
 #include "embed/preprocess.h"
 
@@ -185,13 +185,13 @@ static kith_status is_sound(ki_vectors *v, bool *ret_sound, kith_error *err) {
     *ret_sound = v->n == 0;
     if (!v->device || v->n == 0) return KITH_OK;
     const ki_optim_run run = {.n = v->n * v->dim, .diff = v->device};
-    KI_CHECK(backend->type->alloc(backend, sizeof found, &sum, err));
-    KI_CHECK(backend->type->sum_squares(backend, 1, &run, sum, err));
-    KI_CHECK(backend->type->download(backend, sum, &found, sizeof found, err));
-    KI_CHECK(backend->type->sync(backend, err));
+    KI_CHECK(backend->type->memory.alloc(backend, sizeof found, &sum, err));
+    KI_CHECK(backend->type->optimizers.sum_squares(backend, 1, &run, sum, err));
+    KI_CHECK(backend->type->memory.download(backend, sum, &found, sizeof found, err));
+    KI_CHECK(backend->type->memory.sync(backend, err));
     *ret_sound = isfinite(found);
 done:
-    backend->type->free(backend, sum);
+    backend->type->memory.free(backend, sum);
     return status;
 }
 

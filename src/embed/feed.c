@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 /* The small parts of a batch, copied at once: this struct, then [batch] labels, then [batch, 3] windows. */
 typedef struct header {
@@ -27,7 +27,7 @@ struct ki_feed {
 
 ki_batch_format ki_feed_format(const ki_backend *backend, const ki_net *net,
                                const kith_transform *transform) {
-    if (!backend->type->queues || !backend->type->images || (net && ki_net_takes_vectors(net)))
+    if (!backend->type->queues || !backend->type->kernels.images || (net && ki_net_takes_vectors(net)))
         return KI_BATCH_FLOAT;
     return ki_transform_window_side(transform) > 0 ? KI_BATCH_WHOLE : KI_BATCH_BYTES;
 }
@@ -77,16 +77,16 @@ void ki_feed_free(ki_feed *feed) {
     feed->queues->host_free(backend, feed->host);
     feed->queues->mark_free(backend, feed->copied);
     feed->queues->mark_free(backend, feed->consumed);
-    backend->type->free(backend, feed->staging);
-    backend->type->free(backend, feed->device);
+    backend->type->memory.free(backend, feed->staging);
+    backend->type->memory.free(backend, feed->device);
     ki_free(feed);
 }
 
 static kith_status take(ki_backend *backend, size_t bytes, char **ret, kith_error *err) {
     void *memory = NULL;
-    KI_TRY(backend->type->alloc(backend, bytes, &memory, err));
+    KI_TRY(backend->type->memory.alloc(backend, bytes, &memory, err));
     *ret = memory;
-    return backend->type->zero(backend, memory, bytes, err);
+    return backend->type->memory.zero(backend, memory, bytes, err);
 }
 
 static void describe_images(ki_feed *feed, const kith_transform *t, int64_t side, int64_t c) {
@@ -126,7 +126,7 @@ static kith_status make(ki_feed *feed, const ki_net *net, const kith_transform *
     KI_TRY(feed->queues->mark_new(backend, &feed->consumed, err));
     if (has_bytes) describe_images(feed, transform, side, net->c);
     /* The main queue must have zeroed the memory before the other queue writes to it. */
-    return backend->type->sync(backend, err);
+    return backend->type->memory.sync(backend, err);
 }
 
 kith_status ki_feed_new(ki_backend *backend, const ki_net *net, int64_t batch, ki_batch_format format,
@@ -178,12 +178,12 @@ kith_status ki_feed_bring(ki_feed *feed, const ki_feed_batch *batch, const ki_ed
     ki_backend_note(backend, "batch copied (beside a step)", (double)batch->n * (double)feed->pixel_bytes);
     if (feed->pixel_bytes) {
         feed->images.n = batch->n;
-        KI_TRY(backend->type->images(backend, &feed->images, input_edge, input, err));
+        KI_TRY(backend->type->kernels.images(backend, &feed->images, input_edge, input, err));
         ki_backend_note(backend, "images",
                         (double)batch->n * (double)feed->pixel_bytes + (double)input_edge->bytes);
     } else {
-        KI_TRY(backend->type->import(backend, input_edge, input, batch->data, err));
-        KI_TRY(backend->type->sync(backend, err));
+        KI_TRY(backend->type->memory.import(backend, input_edge, input, batch->data, err));
+        KI_TRY(backend->type->memory.sync(backend, err));
     }
     return feed->queues->mark_set(backend, feed->consumed, KI_QUEUE_MAIN, err);
 }

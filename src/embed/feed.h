@@ -6,8 +6,8 @@
 #ifndef KI_FEED_H
 #define KI_FEED_H
 
-#include "core/backend.h"
 #include "data/loader/loader.h"
+#include "device/backend.h"
 #include "net/net.h"
 
 typedef struct ki_feed ki_feed;

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/recording.h"
+#include "base/alloc.h"
+#include "device/recording.h"
 
 enum { N_SLOTS = 2 };
 
@@ -118,7 +118,7 @@ void ki_forward_free(ki_forward *f) {
     if (!f) return;
     ki_backend *backend = f->settings.backend;
     kith_error ignored;
-    if (f->queues) (void)backend->type->sync(backend, &ignored);
+    if (f->queues) (void)backend->type->memory.sync(backend, &ignored);
     if (f->is_open) f->settings.describer->close(f->settings.describer->user);
     for (int i = 0; f->queues && i < N_SLOTS; i++) {
         f->queues->host_free(backend, f->slot[i].host);
@@ -225,6 +225,6 @@ kith_status ki_forward_finish(ki_forward *f, kith_error *err) {
 
 void ki_forward_abandon(ki_forward *f) {
     kith_error ignored;
-    if (f->queues) (void)f->settings.backend->type->sync(f->settings.backend, &ignored);
+    if (f->queues) (void)f->settings.backend->type->memory.sync(f->settings.backend, &ignored);
     for (int i = 0; i < N_SLOTS; i++) f->slot[i].rows = NULL;
 }

@@ -10,7 +10,7 @@
 #ifndef KI_FORWARD_H
 #define KI_FORWARD_H
 
-#include "core/vectors.h"
+#include "device/vectors.h"
 #include "embed/feed.h"
 #include "nn/plan.h"
 

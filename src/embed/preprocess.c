@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "data/input.h"
 
 kith_status ki_preprocess_check(const ki_net *net, const kith_dataset *set, kith_error *err) {

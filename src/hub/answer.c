@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 enum { MOST_HEAD = 256 << 10 };
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 #include "hub/url.h"
 
 enum { KI_HUB_ETAG = 129 };

@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/atomic.h"
-#include "core/log.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "hub/cache.h"
 #include "hub/git_hash.h"
 #include "io/file.h"

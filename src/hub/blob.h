@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "core/path.h"
+#include "base/path.h"
 #include "hub/answer.h"
 #include "hub/name.h"
 

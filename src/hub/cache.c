@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/atomic.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/text.h"
 #include "io/file.h"
 
 /* ---- where it is ---- */

@@ -13,8 +13,8 @@
 
 #include <stdint.h>
 
-#include "core/arena.h"
-#include "core/path.h"
+#include "base/arena.h"
+#include "base/path.h"
 #include "hub/name.h"
 
 /* The cache's folder, absolute: `given`, or if that is NULL as the environment says. It need not exist. */

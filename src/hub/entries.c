@@ -1,9 +1,9 @@
 /* What the cache holds. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/buffer.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/text.h"
 #include "hub/cache.h"
 #include "hub/walk.h"
 

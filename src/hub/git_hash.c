@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 static uint32_t rotate(uint32_t x, int n) { return x << n | x >> (32 - n); }
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 static const ki_hub_row rows[] = {
 #define X(name_, repo_, file_, backbone_, input_, licence_, summary_) \

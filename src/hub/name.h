@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 enum { KI_HUB_REPO = 200, KI_HUB_REVISION = 129, KI_HUB_COMMIT = 41 };
 

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/atomic.h"
-#include "core/log.h"
-#include "core/plugin.h"
-#include "core/text.h"
+#include "base/atomic.h"
+#include "base/log.h"
+#include "base/plugin.h"
+#include "base/text.h"
 #include "hub/cache.h"
 #include "hub/session.h"
 #include "kith/eval.h"

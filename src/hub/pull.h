@@ -2,7 +2,7 @@
 #ifndef KI_HUB_PULL_H
 #define KI_HUB_PULL_H
 
-#include "core/path.h"
+#include "base/path.h"
 #include "hub/name.h"
 #include "kith/pull.h"
 

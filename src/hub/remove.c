@@ -7,7 +7,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "hub/cache.h"
 #include "hub/walk.h"
 

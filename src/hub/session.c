@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/alloc.h"
-#include "core/log.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "hub/cache.h"
 #include "io/file.h"
 

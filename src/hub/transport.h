@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* Callbacks come from the thread that asks. A status other than KITH_OK ends the request with that status and error. */
 typedef struct ki_hub_request {

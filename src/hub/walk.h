@@ -4,8 +4,8 @@
 
 #include <sys/stat.h>
 
-#include "core/error.h"
-#include "core/path.h"
+#include "base/error.h"
+#include "base/path.h"
 
 /* Called for every name in a folder. `info` is of what a link leads to when `follows`, else of the link itself; what has gone
  * meanwhile is left out. */

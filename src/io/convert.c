@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/array.h"
-#include "core/tensor.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/array.h"
+#include "base/shape.h"
 
 /* An element as read: exact in one of the two. */
 typedef struct number {

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 
 enum { HEAD_BYTES = 12, TAIL_BYTES = 4, MOST_TRIES = 1000 };
 

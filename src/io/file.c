@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "kith/eval.h"
 
 /* Linux moves at most about 2 GiB per call. */

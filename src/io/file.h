@@ -6,7 +6,7 @@
 #include <dirent.h>
 #include <stddef.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* The whole file, followed by a NUL that is not counted (so that text can be used as a string). Free
  * *ret_bytes with ki_free. Works for pipes too. Over `limit` bytes is KITH_EFORMAT. */

@@ -6,7 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "core/cores.h"
+#include "base/cores.h"
 
 enum { AT_ONCE = 256 }; /* pieces of one call; the system takes 1024 */
 enum { LINE_APART = 2048 };

@@ -7,7 +7,7 @@
  * of 3 GB in the page cache, pread 1.8.
  *
  * Pages that were touched count as the process's memory (RssFile). They are the page cache's own, which the system takes back when
- * it needs memory; still, a file larger than half of the memory (core/cores.h) is not mapped. */
+ * it needs memory; still, a file larger than half of the memory (base/cores.h) is not mapped. */
 #ifndef KI_IO_GATHER_H
 #define KI_IO_GATHER_H
 

@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <zlib.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 enum { MOST_RATIO = 1032 };
 

@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-#include "core/arena.h"
-#include "core/error.h"
-#include "core/value.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/value.h"
 #include "kith/experimental/json.h"
 
 /* Numbers, true and false become scalars with their JSON text, null becomes KI_VALUE_NULL. A key given twice, more than 64
@@ -16,7 +16,7 @@ kith_status ki_json_parse(const char *text, size_t n, const char *name_for_error
                           ki_value **ret_root, kith_error *err);
 kith_status ki_json_read(const char *path, ki_arena *arena, ki_value **ret_root, kith_error *err);
 
-/* Finish it, and write it whole (core/atomic.h) as one line. */
+/* Finish it, and write it whole (base/atomic.h) as one line. */
 kith_status ki_json_save(kith_json *json, const char *path, kith_error *err);
 
 #endif

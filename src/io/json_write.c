@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/atomic.h"
-#include "core/error.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/atomic.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "io/json.h"
 #include "kith/experimental/json.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* Creates the file if necessary. *ret_is_mine false: another process holds it. *ret_fd is open either way, for the caller to
  * close; -1 on failure. */

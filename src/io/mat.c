@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "io/inflate.h"
 
 enum { HEADER_BYTES = 128, TAG_BYTES = 8, VERSION_AT = 124, ORDER_AT = 126, MOST_DIMS = 32 };

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/array.h"
-#include "core/atomic.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/array.h"
+#include "base/atomic.h"
+#include "base/text.h"
 #include "io/file.h"
 #include "io/npy_header.h"
 

@@ -2,7 +2,7 @@
 #ifndef KI_NPY_H
 #define KI_NPY_H
 
-#include "core/error.h"
+#include "base/error.h"
 #include "kith/array.h"
 
 /* As kith_npy_read for a file already in memory; `name` is what errors call it. */

@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/tensor.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/shape.h"
+#include "base/text.h"
 #include "io/file.h"
 
 enum { PREFIX_BYTES = 12, MOST_HEADER_BYTES = KI_NPY_HEAD_BYTES - PREFIX_BYTES, DESCR_BYTES = 16 };

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "core/error.h"
+#include "base/error.h"
 #include "kith/array.h"
 
 /* The first bytes of a file, this many or all of a shorter file, are enough for the header. */

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/tensor.h"
+#include "base/alloc.h"
+#include "base/shape.h"
 #include "io/file.h"
 #include "io/gather.h"
 #include "io/npy_header.h"

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "core/error.h"
+#include "base/error.h"
 #include "kith/array.h"
 
 typedef struct ki_npy_rows ki_npy_rows;

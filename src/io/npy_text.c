@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 static size_t put_utf8(uint32_t c, char *to) {
     if (c < 0x80) return to[0] = (char)c, 1;

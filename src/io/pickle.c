@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 typedef enum kind { NOTHING, NUMBER, TEXT, MARK, GLOBAL, TUPLE, DICT, STORAGE, TENSOR } kind;
 

@@ -6,8 +6,8 @@
 #ifndef KI_PICKLE_H
 #define KI_PICKLE_H
 
-#include "core/arena.h"
-#include "core/error.h"
+#include "base/arena.h"
+#include "base/error.h"
 #include "kith/array.h"
 
 /* A tensor as the pickle describes it: a part of a storage, whose numbers are elsewhere. */

@@ -1,13 +1,13 @@
 /* Writing protocol buffers: the few kinds of fields that ONNX files are made of (docs/adr/0080).
  *
  * A message is the fields of a ki_buffer one after the other; a message inside another one is made in a buffer of its own and
- * added as bytes. The first failure is kept by the buffer, as always (core/buffer.h). */
+ * added as bytes. The first failure is kept by the buffer, as always (base/buffer.h). */
 #ifndef KI_PROTOBUF_H
 #define KI_PROTOBUF_H
 
 #include <stdint.h>
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 
 /* int32, int64 and enum fields; negative numbers take ten bytes. */
 void ki_proto_int(ki_buffer *to, int field, int64_t value);

@@ -2,7 +2,7 @@
 #ifndef KI_PTH_H
 #define KI_PTH_H
 
-#include "core/error.h"
+#include "base/error.h"
 #include "kith/array.h"
 
 /* Add every tensor of the file to the writer, under its name in the state dict; the writer borrows the file's bytes.

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 #include "io/json.h"
 

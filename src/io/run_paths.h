@@ -12,9 +12,9 @@
 
 #include <stdbool.h>
 
-#include "core/arena.h"
-#include "core/path.h"
-#include "core/value.h"
+#include "base/arena.h"
+#include "base/path.h"
+#include "base/value.h"
 
 #define KI_RUN_PATHS_FILE "paths.json"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 void ki_svg_open_file(ki_buffer *to, int w, int h, const char *attributes) {
     ki_buffer_put(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\"%s%s>\n", w, h,

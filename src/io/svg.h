@@ -5,7 +5,7 @@
 #ifndef KI_SVG_H
 #define KI_SVG_H
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 
 /* A drawing of w by h units: a file of its own, with its namespace and more attributes (NULL: none), or part of a page,
  * with a class for its style sheet and a label for screen readers. */

@@ -2,8 +2,8 @@
 #ifndef KI_TENSORS_H
 #define KI_TENSORS_H
 
-#include "core/buffer.h"
-#include "core/error.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "kith/array.h"
 
 /* The key that holds the metadata instead of a tensor. */
@@ -28,7 +28,7 @@ kith_status ki_tensors_parse(const void *bytes, size_t n, const char *name, kith
 /* The file that kith_tensors_writer_save would write, as bytes. */
 kith_status ki_tensors_writer_bytes(const kith_tensors_writer *writer, ki_buffer *ret_bytes, kith_error *err);
 
-/* ---- seals: a checksum of the whole file (core/checksum.h) in its own metadata ---- */
+/* ---- seals: a checksum of the whole file (base/checksum.h) in its own metadata ---- */
 
 /* Add metadata `key` with the checksum of everything that was added before: names, types, shapes and elements
  * of the tensors, and the other metadata. Add it last. */

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/option.h"
-#include "core/tensor.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/option.h"
+#include "base/shape.h"
+#include "base/text.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "io/tensors.h"

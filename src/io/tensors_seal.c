@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/checksum.h"
-#include "core/text.h"
+#include "base/checksum.h"
+#include "base/text.h"
 #include "io/tensors.h"
 
 uint64_t ki_tensors_sum_array(const char *name, const kith_array *array) {

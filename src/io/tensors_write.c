@@ -2,11 +2,11 @@
  * which they were added. So each is aligned for its type, and the same calls make the same bytes. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/array.h"
-#include "core/atomic.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/array.h"
+#include "base/atomic.h"
+#include "base/text.h"
 #include "io/json.h"
 #include "io/tensors.h"
 #include "kith/experimental/json.h"

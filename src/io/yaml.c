@@ -6,7 +6,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "io/file.h"
 
 enum { MOST_BYTES = 16 << 20, MOST_LEVELS = 64, MOST_NODES = 1 << 20, MOST_DIRECTIVES = 16 };

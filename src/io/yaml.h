@@ -9,9 +9,9 @@
 
 #include <stddef.h>
 
-#include "core/arena.h"
-#include "core/error.h"
-#include "core/value.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/value.h"
 
 /* Scalars keep their text; a plain `~`, `null` or nothing is KI_VALUE_NULL, a quoted one is the
  * text. An empty document is KI_VALUE_NULL. Every node has its line. Errors begin with

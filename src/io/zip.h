@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 typedef struct ki_zip_entry {
     const char *name; /* not NUL-terminated */

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "judge/judge.h"
 
 KI_OPTIONS_INIT(kith_bootstrap_options, .n_draws = 1000, .level = 0.95)

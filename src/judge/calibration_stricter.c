@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "judge/verification.h"
 
 enum { MOST = KITH_CALIBRATION_POINTS };

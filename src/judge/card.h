@@ -2,7 +2,7 @@
 #ifndef KI_CARD_H
 #define KI_CARD_H
 
-#include "core/value.h"
+#include "base/value.h"
 #include "judge/estimate.h"
 #include "judge/orders.h"
 #include "kith/card.h"
@@ -21,6 +21,14 @@ typedef struct ki_card_means {
     kith_estimate recall[KITH_MOST_K], map_at_r, r_precision, nmi, ami, f1;
 } ki_card_means;
 
+/* Other vectors than the embedding: how they were made of a row's numbers. */
+typedef struct ki_card_variant {
+    const char *name;
+    const char *transform; /* "pca", "pca_white", "each_white_pca", "white" */
+    const char *fitted_on; /* "training", "test" */
+    int64_t dim[2];        /* numbers of a row before and after; 0: not said */
+} ki_card_variant;
+
 /* What training kept of a judgement; pointers may be NULL. */
 typedef struct ki_card_block {
     const ki_scores *scores;    /* counts below 0 are not written: the runs differ in them */
@@ -31,11 +39,12 @@ typedef struct ki_card_block {
     const kith_intervals *intervals;
     const ki_clustered *clustered;
     const char *note;
-    const ki_orders *orders; /* each alone */
+    const ki_card_variant *variant; /* NULL: the block is of the embedding */
+    const ki_orders *orders;        /* each alone */
     const struct ki_per_query *per_query;
 } ki_card_block;
 
-/* Nothing when the scores are not there. */
+/* Nothing when the scores are not there. key NULL: an item of the list that is open. */
 void ki_card_put_block(kith_json *json, const char *key, const ki_card_block *block);
 
 /* The cards of n runs together, into the object that is open: the mean of every score in every block with its interval
@@ -57,7 +66,8 @@ const char *ki_card_path(const kith_card *card);
 int64_t ki_card_n_runs(const kith_card *card);
 const kith_card *ki_card_run(const kith_card *card, int64_t i);
 
-/* The value at a path below `root`, by today's names or those of 0.1; NULL: none. */
+/* The value at a path below `root`, by today's names or those of 0.1; NULL: none. The name of a variant is a key of the map
+ * that has the list `variants`: earlier cards had a block of that name instead. */
 const ki_value *ki_card_find(const ki_value *root, const char *path);
 
 #endif

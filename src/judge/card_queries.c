@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/path.h"
-#include "core/text.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "judge/card.h"
 #include "judge/per_query.h"
 #include "kith/array.h"

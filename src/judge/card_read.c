@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/path.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "io/json.h"
 #include "io/names.h"
 #include "judge/card.h"
@@ -170,8 +170,19 @@ static const char *const renamed[][2] = {{"queries", "n_images"},
                                          {"lone_queries", "n_lone"},
                                          {"model_sha256", "weights_sha256"}};
 
+static const ki_value *variant_in(const ki_value *map, const char *name) {
+    const ki_value *list = ki_value_get(map, "variants");
+    if (!list || list->kind != KI_VALUE_LIST) return NULL;
+    for (const ki_value *v = list->first; v; v = v->next) {
+        const ki_value *own = v->kind == KI_VALUE_MAP ? ki_value_get(v, "name") : NULL;
+        if (own && own->kind == KI_VALUE_SCALAR && strcmp(own->text, name) == 0) return v;
+    }
+    return NULL;
+}
+
 static const ki_value *get(const ki_value *map, const char *key) {
     const ki_value *found = ki_value_get(map, key);
+    if (!found) found = variant_in(map, key);
     for (size_t i = 0; !found && i < sizeof renamed / sizeof renamed[0]; i++) {
         if (strcmp(key, renamed[i][0]) == 0) found = ki_value_get(map, renamed[i][1]);
         if (!found && strcmp(key, renamed[i][1]) == 0) found = ki_value_get(map, renamed[i][0]);
@@ -247,7 +258,7 @@ static int64_t int_at(const ki_value *map, const char *key) {
 }
 
 ki_scores ki_card_scores(const kith_card *card, const char *block, const int64_t *k, int64_t n_k) {
-    const ki_value *map = ki_value_get(card->root, block), *recall = map ? ki_value_get(map, "recall") : NULL;
+    const ki_value *map = get(card->root, block), *recall = map ? ki_value_get(map, "recall") : NULL;
     ki_scores s = {.is_there = recall != NULL,
                    .step = int_at(map, "step"),
                    .map_at_r = real_at(map, "map_at_r"),
@@ -269,7 +280,7 @@ static bool says(const ki_value *map, const char *key, const char *wanted) {
 }
 
 ki_clustered ki_card_clustered(const kith_card *card, const char *block) {
-    const ki_value *map = ki_value_get(card->root, block), *how = map ? ki_value_get(map, "kmeans") : NULL;
+    const ki_value *map = get(card->root, block), *how = map ? ki_value_get(map, "kmeans") : NULL;
     return (ki_clustered){
         .is_there = map && ki_value_get(map, "nmi"),
         .settings = {.n_clusters = int_at(how, "clusters"),

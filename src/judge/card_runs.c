@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 #include "judge/card.h"
 
 typedef struct runs {
@@ -65,7 +65,7 @@ static const char *common_text(const runs *r, const char *block, const char *key
     return text;
 }
 
-static void put_block(const runs *r, const char *key, kith_json *json) {
+static void put_block(const runs *r, const char *key, const ki_card_variant *variant, kith_json *json) {
     for (int i = 0; i < r->n; i++) {
         r->scores[i] = ki_card_scores(r->card[i], key, r->k, r->n_k);
         r->clustered[i] = ki_card_clustered(r->card[i], key);
@@ -79,8 +79,35 @@ static void put_block(const runs *r, const char *key, kith_json *json) {
                                  .n_k = r->n_k,
                                  .data_sha256 = common_text(r, key, "data_sha256"),
                                  .clustered = &r->clustered[0],
-                                 .note = common_text(r, key, "note")};
-    ki_card_put_block(json, key, &block);
+                                 .note = common_text(r, key, "note"),
+                                 .variant = variant};
+    ki_card_put_block(json, variant ? NULL : key, &block);
+}
+
+static int64_t common_int(const runs *r, const char *block, const char *key) {
+    const char *text = common_text(r, block, key);
+    int64_t value = 0;
+    if (text) ki_parse_int64(text, &value);
+    return value;
+}
+
+/* Those of the first run: all runs of a recipe have the same. */
+static void put_variants(const runs *r, kith_json *json) {
+    const char *name = kith_card_text(r->card[0], "variants.0.name");
+    if (!name) return;
+    kith_json_key(json, "variants");
+    kith_json_array_begin(json);
+    for (int i = 1; name; i++) {
+        const ki_card_variant v = {.name = name,
+                                   .transform = common_text(r, name, "transform"),
+                                   .fitted_on = common_text(r, name, "fitted_on"),
+                                   .dim = {common_int(r, name, "dim.0"), common_int(r, name, "dim.1")}};
+        char path[48];
+        put_block(r, name, &v, json);
+        ki_snprintf(path, sizeof path, "variants.%d.name", i);
+        name = kith_card_text(r->card[0], path);
+    }
+    kith_json_array_end(json);
 }
 
 kith_status ki_card_put_runs(kith_json *json, kith_card *const *cards, int n, const int64_t *k, int64_t n_k,
@@ -91,7 +118,8 @@ kith_status ki_card_put_runs(kith_json *json, kith_card *const *cards, int n, co
     KI_CHECK(ki_alloc_or(&r.clustered, (size_t)n, sizeof *r.clustered, "results", err));
     KI_CHECK(ki_alloc_or(&r.value, (size_t)n, sizeof *r.value, "results", err));
     for (int64_t i = 0; kith_card_key(cards[0], "", i); i++)
-        put_block(&r, kith_card_key(cards[0], "", i), json);
+        put_block(&r, kith_card_key(cards[0], "", i), NULL, json);
+    put_variants(&r, json);
     const kith_card_facts facts = ki_card_common_facts(cards, n);
     ki_card_put_facts(json, &facts);
 done:

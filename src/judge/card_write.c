@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/text.h"
 #include "judge/card.h"
 #include "judge/per_query.h"
 #include "kith/version.h"
@@ -397,13 +397,27 @@ static void put_block_clustering(kith_json *json, const ki_clustered *c, const k
     kith_json_object_end(json);
 }
 
+static void put_variant(kith_json *json, const ki_card_variant *v) {
+    ki_card_put_text(json, "name", v->name);
+    if (v->dim[0] > 0 && v->dim[1] > 0) {
+        kith_json_key(json, "dim");
+        kith_json_array_begin(json);
+        for (int i = 0; i < 2; i++) kith_json_int(json, v->dim[i]);
+        kith_json_array_end(json);
+    }
+    ki_card_put_text(json, "transform", v->transform);
+    ki_card_put_text(json, "fitted_on", v->fitted_on);
+}
+
 void ki_card_put_block(kith_json *json, const char *key, const ki_card_block *b) {
     const ki_scores *s = b->scores;
     KITH_OPTIONS(kith_bootstrap_options, bootstrap);
     const ki_card_means *m = b->means;
     char buf[24];
     if (!s->is_there) return;
-    begin(json, key);
+    if (key) kith_json_key(json, key);
+    kith_json_object_begin(json);
+    if (b->variant) put_variant(json, b->variant);
     begin(json, names[KITH_SCORE_RECALL].name);
     for (int64_t i = 0; i < b->n_k; i++)
         put_score(json, k_text(b->k[i], buf), s->recall[i], m ? &m->recall[i] : NULL);

@@ -10,8 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "kith/eval.h"
 
 typedef struct item {

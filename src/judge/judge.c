@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/clock.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/clock.h"
+#include "base/text.h"
 #include "judge/per_query.h"
 #include "judge/rerank.h"
 #include "judge/verification.h"

@@ -4,7 +4,7 @@
 #define KI_JUDGE_H
 
 #include "comm/comm.h"
-#include "core/vectors.h"
+#include "device/vectors.h"
 #include "kith/eval.h"
 #include "knn/device.h"
 

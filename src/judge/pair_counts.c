@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "judge/pair_keys.h"
 #include "judge/pair_walk.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "judge/pair_keys.h"
 
 /* ---- the walk ---- */

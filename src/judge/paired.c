@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 
 enum { MOST_RUNS = 256, MOST_SCORES = KITH_MOST_K + 2 };
 

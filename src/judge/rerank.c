@@ -3,10 +3,10 @@
 
 #include <stdatomic.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/clock.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/clock.h"
+#include "base/parallel.h"
 #include "judge/sides.h"
 
 KI_OPTIONS_INIT(kith_rerank_options, .method = KITH_RERANK_RECIPROCAL, .n_candidates = 200)

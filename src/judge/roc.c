@@ -2,10 +2,10 @@
  * that matter are small. */
 #include <math.h>
 
-#include "core/argument.h"
-#include "core/atomic.h"
-#include "core/buffer.h"
-#include "core/text.h"
+#include "base/argument.h"
+#include "base/atomic.h"
+#include "base/buffer.h"
+#include "base/text.h"
 #include "io/svg.h"
 #include "judge/verification.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 /* Row numbers of one side: in range, each at most once. place[row] receives the position, else -1. */
 static kith_status check_list(const char *what, const int64_t *list, int64_t n_list, int64_t n,

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "kith/knn.h"
 
 enum { MOST_NEIGHBOURS = 100 };

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/argument.h"
+#include "base/argument.h"
 #include "judge/sides.h"
 
 KI_OPTIONS_INIT(kith_verification_options, .metric = KITH_COSINE, .has_intervals = true)

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "judge/verification.h"
 
 enum { G = KI_PAIR_GROUPS, N_EDGES = G - 1, N_BY_FAR = 40, N_VALUES = KITH_N_FAR + 2 };

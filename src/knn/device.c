@@ -32,7 +32,7 @@ kith_status ki_knn_device_beside(ki_backend *backend, ki_knn_device *ret_device,
     *ret_device = (ki_knn_device){0};
     if (!type) return KITH_OK;
     if (o->tf32) {
-        KI_TRY(backend->type->sync(backend, err));
+        KI_TRY(backend->type->memory.sync(backend, err));
         return open_number(backend->type->name, o->device, ret_device, err);
     }
     *ret_device = (ki_knn_device){.backend = backend, .type = type, .is_borrowed = true};

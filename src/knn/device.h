@@ -6,7 +6,7 @@
 #ifndef KI_KNN_DEVICE_H
 #define KI_KNN_DEVICE_H
 
-#include "core/backend.h"
+#include "device/backend.h"
 #include "knn/topk.h"
 
 /* A matrix in device memory, row-major. */
@@ -69,7 +69,7 @@ typedef struct ki_knn_device_type {
                           float *ret_scores, kith_error *err);
 
     /* A copy of float32 rows, from rows.there or the host, divided by max(norm, KI_LEAST_NORM) in float64 where norm [n]
-     * is not NULL; freed with backend->type->free. */
+     * is not NULL; freed with backend->type->memory.free. */
     kith_status (*hold)(ki_backend *backend, const ki_rows *rows, const double *norm, float **ret_there,
                         kith_error *err);
     /* n columns for `best` that are means of loaded rows (squared distances, with rows.there), with the same bits as

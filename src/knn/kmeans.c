@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/parallel.h"
 
 typedef struct best {
     float score;

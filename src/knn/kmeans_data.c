@@ -1,8 +1,8 @@
 /* The rows of a k-means run: normalised on the host, and on the device from the rows it has. */
 #include <math.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 #include "knn/kmeans.h"
 
 typedef struct copying {
@@ -61,7 +61,7 @@ void ki_kmeans_data_release(ki_kmeans_data *data) {
     const ki_knn_device *d = &data->device;
     if (d->type) {
         d->type->unload(d->backend, data->loaded);
-        if (data->there) d->backend->type->free(d->backend, data->there);
+        if (data->there) d->backend->type->memory.free(d->backend, data->there);
     }
     ki_knn_device_close(&data->device);
     ki_free(data->x);

@@ -1,8 +1,8 @@
 /* Names of metrics. */
 #include <string.h>
 
-#include "core/argument.h"
-#include "core/option.h"
+#include "base/argument.h"
+#include "base/option.h"
 #include "kith/knn.h"
 
 static const char *const metric_names[] = {"cosine", "inner", "sqeuclidean"};

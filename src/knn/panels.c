@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 
 /* Rows are converted to doubles piece by piece, on the stack. */
 enum { STRETCH = 256 };

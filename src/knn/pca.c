@@ -11,11 +11,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/blas.h"
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/blas.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 
 enum { BLOCK = 512, STRIPE = 128, SPARE = 10, N_POWERS = 4, MOST_EXACT = 3000 };
 

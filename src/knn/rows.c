@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#include "core/parallel.h"
-#include "core/tensor.h"
+#include "base/parallel.h"
+#include "base/shape.h"
 
 /* The sums of products of two rows must stay finite in float32. This limit is far above the values of any
  * embedding. */

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 #include "kith/array.h"
 
 typedef struct ki_rows {

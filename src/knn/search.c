@@ -3,9 +3,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/parallel.h"
 #include "knn/device.h"
 #include "knn/gallery.h"
 #include "knn/refine.h"

@@ -11,8 +11,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 
 /* Gallery blocks between two reports of progress. */
 enum { RUN_BLOCKS = 32 };

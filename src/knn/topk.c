@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 kith_status ki_topk_init(int64_t n, int64_t k, void *lists, size_t stride, ki_topk *ret_topk,
                          kith_error *err) {

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 #include "kith/knn.h"
 
 static kith_status make_opposites(const float *rows, int64_t n, int64_t dim, kith_array *ret,

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* Of the mean variance, added to each before its root is divided by: one that is small among some rows need not be small among
  * others, and noise stays small. */

@@ -3,8 +3,8 @@
 #include <png.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/real.h"
+#include "base/alloc.h"
+#include "base/real.h"
 #include "map/drawing.h"
 
 void ki_drawing_encode(const uint8_t *rgb, int width, int height, ki_buffer *to) {

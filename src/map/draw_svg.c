@@ -1,7 +1,7 @@
 /* A drawing as one SVG file: pictures are data inside it. Dots first, pictures above them. */
 #include <stdio.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "io/svg.h"
 #include "map/drawing.h"
 

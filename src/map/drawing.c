@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 /* Neighbouring labels get colours far apart: hues a golden angle from each other, in three lightnesses. */
 static void label_colour(int64_t label, uint8_t rgb[3]) {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 #include "kith/map.h"
 
 typedef struct ki_drawing_mark {

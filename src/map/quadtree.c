@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 /* 20 bits of each coordinate above 24 bits of point number. */
 enum { LEVELS = 20, NUMBER_BITS = 24 };

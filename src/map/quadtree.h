@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 typedef struct ki_quadnode {
     double x, y;   /* centre of mass */

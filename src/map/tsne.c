@@ -9,10 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "kith/map.h"
 #include "knn/rows.h"
 #include "map/quadtree.h"

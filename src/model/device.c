@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/option.h"
+#include "base/option.h"
 
 kith_status ki_device_open(const kith_model_options *options, ki_backend **ret_backend, kith_error *err) {
     static const char *const precisions[] = {"float32", "bf16"};

@@ -2,7 +2,7 @@
 #ifndef KI_MODEL_DEVICE_H
 #define KI_MODEL_DEVICE_H
 
-#include "core/backend.h"
+#include "device/backend.h"
 #include "kith/model.h"
 
 /* The error says whether the device is not built in, was not found, or cannot do what is asked. */

@@ -1,8 +1,8 @@
 /* Images to vectors: kith_model's way to the embedder (embed/embedder.h) that has its tap planned. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "embed/preprocess.h"
 #include "model/handle.h"
 

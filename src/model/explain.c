@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/text.h"
 #include "model/handle.h"
 #include "model/pictures.h"
 #include "model/query.h"

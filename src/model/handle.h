@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "data/image/image.h"
 #include "kith/model.h"
 #include "model/plans.h"

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/path.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "embed/preprocess.h"
 #include "hub/cache.h"
 #include "kith/eval.h"

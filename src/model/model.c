@@ -1,8 +1,8 @@
 /* kith_model: a net and its parameters on a backend. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "model/device.h"
 #include "model/handle.h"
 #include "net/model_file.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "model/handle.h"
 
 kith_status ki_pictures_init(ki_pictures *p, kith_model *model, int64_t room, kith_error *err) {

@@ -4,8 +4,8 @@
  * with a plan that is kept: seven pictures are a group of four and three of one. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "data/transform/transform.h"
 #include "embed/preprocess.h"
 #include "model/handle.h"

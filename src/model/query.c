@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "model/pictures.h"
 
 enum { MOST_IMAGES = 1024 };

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 /* Of one channel: add factor times the part of each position in the pooled value, and return the pooled value. */
 static double pool(const ki_shares *s, const float *x, double factor, double *to) {

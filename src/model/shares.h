@@ -7,7 +7,7 @@
 #ifndef KI_SHARES_H
 #define KI_SHARES_H
 
-#include "core/op.h"
+#include "device/op.h"
 
 /* Pointers are borrowed. */
 typedef struct ki_shares {

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/clock.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/clock.h"
+#include "base/text.h"
 #include "embed/preprocess.h"
 #include "model/handle.h"
 

@@ -46,21 +46,6 @@ int ki_conv_bn_add(ki_graph *graph, const char *conv, const char *bn, int src, k
     return attr.relu ? ki_graph_relu(graph, node) : node;
 }
 
-int ki_heads_attend(ki_graph *graph, int map, int tower, const ki_body *body) {
-    if (map < 0) return map; /* the graph keeps the error */
-    const ki_conv_attr attr = {.oc = body->heads * ki_graph_node(graph, map)->shape.dim[1],
-                               .kh = 1,
-                               .kw = 1,
-                               .sh = 1,
-                               .sw = 1,
-                               .bias = true,
-                               .start = KI_START_GLOROT,
-                               .gain = body->mask_gain,
-                               .fill = body->mask_bias,
-                               .layers = body->heads};
-    return ki_graph_attend(graph, KI_TOWER, map, ki_graph_conv(graph, KI_TOWER ".heads", tower, attr));
-}
-
 int ki_max_pool_3x3_s2(ki_graph *graph, const char *name, int src) {
     return ki_graph_pool(graph, name, src, (ki_pool_attr){.k = 3, .s = 2, .ceil_mode = true});
 }

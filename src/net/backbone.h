@@ -7,7 +7,7 @@
 #ifndef KI_BACKBONE_H
 #define KI_BACKBONE_H
 
-#include "core/option.h"
+#include "base/option.h"
 #include "nn/graph.h"
 
 #include "kith/model.h"
@@ -15,14 +15,21 @@
 enum { KI_MOST_VECTOR = 1 << 20 };       /* numbers of an input vector */
 enum { KI_MOST_BACKBONE_SETTINGS = 64 }; /* bytes of a settings struct */
 
-/* What a build is told, and what it hands on. */
+/* What a build hands on. */
 typedef struct ki_body {
-    int64_t heads;               /* told: how many look at the map behind `split`; 0 and 1: nobody does */
-    double mask_gain, mask_bias; /* told: how the heads' masks start (kith_model_options) */
-    int map;        /* node of the last feature map, a row for each head; or of the last vectors */
-    double dropout; /* before the classifier; 0: none */
+    int map;                    /* node of the last feature map, or of the last vectors */
+    double dropout;             /* before the classifier; 0: none */
     kith_preprocess preprocess; /* what published weights of this network want */
 } ki_body;
+
+/* The nodes from `first` to the one before `end`, by name: the attention of an ensemble looks with a copy of them, and its
+ * heads begin behind the node that `first` reads (docs/adr/0060). */
+typedef struct ki_tower {
+    const char *first, *end;
+} ki_tower;
+
+/* Before the names of a tower's copies. */
+#define KI_TOWER "attention"
 
 typedef struct ki_backbone {
     const char *name, *summary, *source;
@@ -33,8 +40,8 @@ typedef struct ki_backbone {
     int64_t vector;         /* it takes vectors, by default of so many numbers; 0: images */
     const ki_option *options;
     ki_global_pool
-        pool; /* of published weights that were recognised, where nobody says (docs/model-files.md) */
-    const char *split; /* the node behind which an ensemble's heads may begin (docs/adr/0060); NULL: none */
+        pool;       /* of published weights that were recognised, where nobody says (docs/model-files.md) */
+    ki_tower tower; /* of an ensemble; all NULL: it cannot be one */
     /* Errors are kept by the graph. */
     void (*build)(ki_graph *graph, int input, const void *settings, ki_body *ret_body);
 } ki_backbone;
@@ -53,14 +60,6 @@ typedef struct ki_conv_bn {
 } ki_conv_bn;
 
 int ki_conv_bn_add(ki_graph *graph, const char *conv, const char *bn, int src, ki_conv_bn attr);
-
-/* Before the names of what an ensemble's attention looks with: copies of layers of the network itself, without strides
- * and pools between, so that its masks lie on the pixels of the map. */
-#define KI_TOWER "attention"
-
-/* The map of the split as each of the heads sees it: times the sigmoid of a 1x1 convolution, of its own, of the tower's
- * last map. */
-int ki_heads_attend(ki_graph *graph, int map, int tower, const ki_body *body);
 
 /* 3x3 max pooling with stride 2 in ceil mode: the one both Inceptions use. */
 int ki_max_pool_3x3_s2(ki_graph *graph, const char *name, int src);

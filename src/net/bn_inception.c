@@ -9,7 +9,7 @@
  * from 32 k - 1 to 32 k + 6 (223 to 230, for instance). */
 #include <stdio.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "net/backbone.h"
 
 typedef struct settings {
@@ -42,9 +42,6 @@ static const block blocks[] = {
     {"inception_5b", 352, 192, 320, 192, 224, 224, 128, true},
 };
 
-/* Of the attention's tower. */
-enum { FIRST_OF_TOWER = 3, LAST_OF_TOWER = 6 };
-
 /* NAME_SUFFIX with the batch norm NAME_SUFFIX_bn, then ReLU. */
 static int conv(ki_graph *graph, const char *prefix, const char *suffix, int src, int64_t oc, int64_t k,
                 int64_t s) {
@@ -55,20 +52,17 @@ static int conv(ki_graph *graph, const char *prefix, const char *suffix, int src
                           (ki_conv_bn){.oc = oc, .k = k, .s = s, .p = k / 2, .bias = true, .relu = true});
 }
 
-/* prefix: before all names. */
-static int add_block(ki_graph *graph, const char *prefix, const block *b, int src) {
+static int add_block(ki_graph *graph, const block *b, int src) {
     const int64_t stride = b->one > 0 ? 1 : 2;
     int branch[4], n = 0, x;
-    char own[64];
-    ki_snprintf(own, sizeof own, "%s%s", prefix, b->name);
-    if (b->one > 0) branch[n++] = conv(graph, own, "_1x1", src, b->one, 1, 1);
-    x = conv(graph, own, "_3x3_reduce", src, b->three_reduce, 1, 1);
-    branch[n++] = conv(graph, own, "_3x3", x, b->three, 3, stride);
-    x = conv(graph, own, "_double_3x3_reduce", src, b->double_reduce, 1, 1);
-    x = conv(graph, own, "_double_3x3_1", x, b->double_mid, 3, 1);
-    branch[n++] = conv(graph, own, "_double_3x3_2", x, b->double_out, 3, stride);
+    if (b->one > 0) branch[n++] = conv(graph, b->name, "_1x1", src, b->one, 1, 1);
+    x = conv(graph, b->name, "_3x3_reduce", src, b->three_reduce, 1, 1);
+    branch[n++] = conv(graph, b->name, "_3x3", x, b->three, 3, stride);
+    x = conv(graph, b->name, "_double_3x3_reduce", src, b->double_reduce, 1, 1);
+    x = conv(graph, b->name, "_double_3x3_1", x, b->double_mid, 3, 1);
+    branch[n++] = conv(graph, b->name, "_double_3x3_2", x, b->double_out, 3, stride);
     char name[72];
-    ki_snprintf(name, sizeof name, "%s_pool", own);
+    ki_snprintf(name, sizeof name, "%s_pool", b->name);
     const ki_pool_attr pool = {.average = !b->max_pool,
                                .k = 3,
                                .s = stride,
@@ -76,16 +70,9 @@ static int add_block(ki_graph *graph, const char *prefix, const block *b, int sr
                                .ceil_mode = true,
                                .count_pad = true};
     x = ki_graph_pool(graph, name, src, pool);
-    branch[n++] = b->pool > 0 ? conv(graph, own, "_pool_proj", x, b->pool, 1, 1) : x;
-    ki_snprintf(name, sizeof name, "%s_output", own);
+    branch[n++] = b->pool > 0 ? conv(graph, b->name, "_pool_proj", x, b->pool, 1, 1) : x;
+    ki_snprintf(name, sizeof name, "%s_output", b->name);
     return ki_graph_concat(graph, name, n, branch);
-}
-
-/* 4a to 4d once more: what an ensemble's attention looks with. */
-static int add_tower(ki_graph *graph, int src) {
-    for (int i = FIRST_OF_TOWER; i <= LAST_OF_TOWER; i++)
-        src = add_block(graph, KI_TOWER ".", &blocks[i], src);
-    return src;
 }
 
 static void build(ki_graph *graph, int input, const void *settings_, ki_body *ret_body) {
@@ -95,11 +82,7 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
     x = conv(graph, "conv2_3x3_reduce", "", x, 64, 1, 1);
     x = conv(graph, "conv2_3x3", "", x, 192, 3, 1);
     x = ki_max_pool_3x3_s2(graph, "pool2_3x3_s2", x);
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
-        if (i == FIRST_OF_TOWER && ret_body->heads > 1)
-            x = ki_heads_attend(graph, x, add_tower(graph, x), ret_body);
-        x = add_block(graph, "", &blocks[i], x);
-    }
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) x = add_block(graph, &blocks[i], x);
     ret_body->map = x;
     ret_body->dropout = set->dropout;
     ret_body->preprocess =
@@ -116,6 +99,6 @@ const ki_backbone ki_backbone_bn_inception = {
     .least_size = 63,
     .options = options,
     .pool = KI_GLOBAL_BOTH,
-    .split = "inception_3c_output",
+    .tower = {"inception_4a_1x1", "inception_4e_3x3_reduce"},
     .build = build,
 };

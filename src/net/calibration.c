@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/error.h"
-#include "core/text.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "net/numbers.h"
 
 enum { MOST = KITH_CALIBRATION_POINTS, TEXT_BYTES = MOST * 26 };

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/log.h"
-#include "core/path.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "hub/cache.h"
 #include "io/file.h"
 #include "io/json.h"

@@ -3,7 +3,7 @@
  * images of 28 to 105 pixels, grey or colour. */
 #include <stdio.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "net/backbone.h"
 
 typedef struct settings {
@@ -28,16 +28,14 @@ static int add_features(ki_graph *graph, int map, int64_t features) {
                          ki_graph_batch_norm(graph, "bn5", x, (ki_bn_attr){.eps = 1e-5, .momentum = 0.1}));
 }
 
-/* Convolution i with its batch norm and ReLU. prefix: before all names. */
-static int add_conv(ki_graph *graph, const char *prefix, int i, int src, int64_t width) {
+/* Convolution i with its batch norm and ReLU. */
+static int add_conv(ki_graph *graph, int i, int src, int64_t width) {
     char conv[32], bn[32];
-    ki_snprintf(conv, sizeof conv, "%sconv%d", prefix, i);
-    ki_snprintf(bn, sizeof bn, "%sbn%d", prefix, i);
+    ki_snprintf(conv, sizeof conv, "conv%d", i);
+    ki_snprintf(bn, sizeof bn, "bn%d", i);
     return ki_conv_bn_add(graph, conv, bn, src,
                           (ki_conv_bn){.oc = width, .k = 3, .s = 1, .p = 1, .relu = true});
 }
-
-enum { FIRST_OF_HEADS = 3 }; /* the convolution behind the split, and the one the attention has a copy of */
 
 static void build(ki_graph *graph, int input, const void *settings_, ki_body *ret_body) {
     const settings *set = settings_;
@@ -45,9 +43,7 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
     for (int i = 1; i <= 4; i++) {
         char pool[16];
         ki_snprintf(pool, sizeof pool, "pool%d", i);
-        if (i == FIRST_OF_HEADS && ret_body->heads > 1)
-            x = ki_heads_attend(graph, x, add_conv(graph, KI_TOWER ".", i, x, set->width), ret_body);
-        x = add_conv(graph, "", i, x, set->width);
+        x = add_conv(graph, i, x, set->width);
         x = ki_graph_pool(graph, pool, x, (ki_pool_attr){.k = 2, .s = 2});
     }
     ret_body->map = set->features > 0 ? add_features(graph, x, set->features) : x;
@@ -65,6 +61,6 @@ const ki_backbone ki_backbone_convnet4 = {
     .size = 28,
     .least_size = 16,
     .options = options,
-    .split = "pool2",
+    .tower = {"conv3", "pool3"},
     .build = build,
 };

@@ -6,7 +6,7 @@
  * A block joins four branches: 1x1; 1x1 then 3x3; 1x1 then 5x5; 3x3 max pool then 1x1. */
 #include <stdio.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "net/backbone.h"
 
 typedef struct settings {
@@ -32,18 +32,14 @@ static const block blocks[] = {
     {"inception5b", 384, 192, 384, 48, 128, 128, false},
 };
 
-/* Of the attention's tower. */
-enum { FIRST_OF_TOWER = 2, LAST_OF_TOWER = 6 };
-
-static const char *join(char *buf, size_t buf_bytes, const char *prefix, const char *a, const char *b) {
-    ki_snprintf(buf, buf_bytes, "%s%s%s", prefix, a, b);
+static const char *join(char *buf, size_t buf_bytes, const char *a, const char *b) {
+    ki_snprintf(buf, buf_bytes, "%s%s", a, b);
     return buf;
 }
 
-/* prefix: before all names. */
-static int add_block(ki_graph *graph, const char *prefix, const block *b, int src) {
+static int add_block(ki_graph *graph, const block *b, int src) {
     char name[64];
-#define NAME(suffix) join(name, sizeof name, prefix, b->name, suffix)
+#define NAME(suffix) join(name, sizeof name, b->name, suffix)
     int branch[4];
     branch[0] = ki_conv_relu(graph, NAME(".branch1.conv"), src, b->one, 1, 1, 0);
     branch[1] = ki_conv_relu(graph, NAME(".branch2.0.conv"), src, b->three_reduce, 1, 1, 0);
@@ -55,13 +51,6 @@ static int add_block(ki_graph *graph, const char *prefix, const block *b, int sr
     branch[3] = ki_conv_relu(graph, NAME(".branch4.1.conv"), branch[3], b->pool, 1, 1, 0);
     return ki_graph_concat(graph, NAME(""), 4, branch);
 #undef NAME
-}
-
-/* 4a to 4e once more: what an ensemble's attention looks with. */
-static int add_tower(ki_graph *graph, int src) {
-    for (int i = FIRST_OF_TOWER; i <= LAST_OF_TOWER; i++)
-        src = add_block(graph, KI_TOWER ".", &blocks[i], src);
-    return src;
 }
 
 static void build(ki_graph *graph, int input, const void *settings_, ki_body *ret_body) {
@@ -76,9 +65,7 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
     x = ki_max_pool_3x3_s2(graph, "maxpool2", x);
     int n_pools = 2;
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
-        if (i == FIRST_OF_TOWER && ret_body->heads > 1)
-            x = ki_heads_attend(graph, x, add_tower(graph, x), ret_body);
-        x = add_block(graph, "", &blocks[i], x);
+        x = add_block(graph, &blocks[i], x);
         if (!blocks[i].is_last) continue;
         char name[32];
         ki_snprintf(name, sizeof name, "maxpool%d", ++n_pools);
@@ -100,6 +87,6 @@ const ki_backbone ki_backbone_googlenet = {
     .least_size = 47,
     .options = options,
     .pool = KI_GLOBAL_BOTH,
-    .split = "maxpool3",
+    .tower = {"inception4a.branch1.conv", "maxpool4"},
     .build = build,
 };

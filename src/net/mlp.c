@@ -3,7 +3,7 @@
  *     y = dropout(relu(norm(linear(x)))),  with `residual` y = x + … where x and y have the same size
  *
  * and its layers are named block1.linear, block1.norm … Residual blocks: He, Zhang, Ren and Sun, CVPR 2016. */
-#include "core/text.h"
+#include "base/text.h"
 #include "net/backbone.h"
 
 enum { NORM_BATCH, NORM_LAYER, NORM_NONE };

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/log.h"
-#include "core/path.h"
-#include "core/text.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "hub/cache.h"
 #include "net/calibration.h"
 #include "net/contract.h"

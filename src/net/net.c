@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
+#include "net/ensemble.h"
 #include "net/numbers.h"
 
 enum { MOST_EXTENT = 1 << 14, MOST_UNITS = 1 << 24, MOST_HEADS = 64 };
@@ -59,7 +60,7 @@ static kith_status check_heads(const ki_net *net, kith_error *err) {
         return ki_fail(err, KITH_EINVAL, "number of heads is %lld; wanted 1 to %d", (long long)net->heads,
                        MOST_HEADS);
     if (net->heads == 1) return KITH_OK;
-    if (!net->backbone->split)
+    if (!net->backbone->tower.first)
         return ki_fail(err, KITH_EUNSUPPORTED,
                        "%s names no place where heads could begin; wanted 1 head, found %lld",
                        net->backbone->name, (long long)net->heads);
@@ -122,17 +123,32 @@ static void add_heads(ki_net *net, const ki_body *body, ki_start start) {
     }
 }
 
-/* The graph of a net whose other fields are there; *body is told how its masks start. */
-static kith_status make_graph(ki_net *net, ki_body *body, ki_start embedding_start, kith_error *err) {
-    KI_TRY(ki_graph_new(&net->graph, err));
-    body->heads = net->heads;
+/* The backbone's graph becomes that of an ensemble. */
+static kith_status split(ki_net *net, ki_body *body, ki_ensemble how, kith_error *err) {
+    ki_graph *whole = NULL;
+    KI_TRY(ki_graph_new(&whole, err));
+    body->map = ki_ensemble_add(whole, net->graph, body->map, &net->backbone->tower, how);
+    ki_graph_free(net->graph);
+    net->graph = whole;
+    return KITH_OK;
+}
+
+static kith_status add_all(ki_net *net, ki_body *body, ki_ensemble how, ki_start embedding_start,
+                           kith_error *err) {
     const int input = ki_net_takes_vectors(net) ? ki_graph_input_vectors(net->graph, net->c)
                                                 : ki_graph_input(net->graph, net->c, net->h, net->w);
     net->backbone->build(net->graph, input, net->settings, body);
+    if (how.heads > 1) KI_TRY(split(net, body, how, err));
     add_heads(net, body, embedding_start);
-    const kith_status status = ki_graph_check(net->graph, err);
-    if (status == KITH_OK) return KITH_OK;
-    ki_net_release(net);
+    return ki_graph_check(net->graph, err);
+}
+
+/* The graph of a net whose other fields are there. */
+static kith_status make_graph(ki_net *net, ki_body *body, ki_ensemble how, ki_start embedding_start,
+                              kith_error *err) {
+    KI_TRY(ki_graph_new(&net->graph, err));
+    const kith_status status = add_all(net, body, how, embedding_start, err);
+    if (status != KITH_OK) ki_net_release(net);
     return status;
 }
 
@@ -168,8 +184,9 @@ kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_err
                             err));
 
     ki_net made = net;
-    ki_body body = {.mask_gain = options->mask_gain, .mask_bias = options->mask_bias};
-    KI_TRY(name_input(&net, make_graph(&made, &body, options->embedding_start, err), err));
+    ki_body body = {0};
+    const ki_ensemble how = {net.heads, options->mask_gain, options->mask_bias};
+    KI_TRY(name_input(&net, make_graph(&made, &body, how, options->embedding_start, err), err));
     made.preprocess = body.preprocess;
     *ret_net = made;
     return KITH_OK;
@@ -180,7 +197,8 @@ kith_status ki_net_of_size(const ki_net *net, int64_t side, ki_net *ret_net, kit
     made.h = made.w = side;
     KI_TRY(check_input(made.backbone, made.c, made.h, made.w, err));
     const ki_net asked = made;
-    KI_TRY(name_input(&asked, make_graph(&made, &(ki_body){0}, KI_START_HE, err), err));
+    const ki_ensemble how = {.heads = made.heads};
+    KI_TRY(name_input(&asked, make_graph(&made, &(ki_body){0}, how, KI_START_HE, err), err));
     *ret_net = made;
     return KITH_OK;
 }

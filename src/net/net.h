@@ -8,7 +8,7 @@
  *
  * A backbone of vectors has no map and no pooling: its last vectors are "pooled".
  *
- * An ensemble (`heads` above 1) looks at the map of the backbone's split through several masks and runs the rest on
+ * An ensemble (`heads` above 1) looks at the map before the backbone's tower through several masks and runs the rest on
  * each (docs/adr/0060). Its taps hold the heads side by side, and each head of its embedding is L2-normalised. */
 #ifndef KI_NET_H
 #define KI_NET_H

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 kith_status ki_numbers_parse(const char *text, int n, double *ret, const char *what, kith_error *err) {
     const char *at = text;

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* The text as exactly n numbers; `what` names it in the error. */
 kith_status ki_numbers_parse(const char *text, int n, double *ret, const char *what, kith_error *err);

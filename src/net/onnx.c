@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/atomic.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/text.h"
 #include "io/protobuf.h"
 #include "kith/version.h"
 #include "net/numbers.h"

@@ -159,7 +159,7 @@ static ki_onnx_value reshape(ki_onnx_graph *graph, const char *src, int64_t n, c
     return ki_onnx_end(&node);
 }
 
-/* [mb, c, h, w] and [mb, heads * c, h, w] through [mb, heads, c, h, w] to [mb * heads, c, h, w] (core/op.h). */
+/* [mb, c, h, w] and [mb, heads * c, h, w] through [mb, heads, c, h, w] to [mb * heads, c, h, w] (device/op.h). */
 static ki_onnx_value add_attend(const op *o) {
     const int64_t *d = o->node->shape.dim, c = d[1], heads = d[0];
     const ki_onnx_value mask = ki_onnx_simple(o->graph, "Sigmoid", o->src[1].s, NULL);

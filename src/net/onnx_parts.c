@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "io/protobuf.h"
 
 /* GraphProto, NodeProto, AttributeProto and TensorProto, as onnx.proto numbers them. */

@@ -3,7 +3,7 @@
 #ifndef KI_ONNX_PARTS_H
 #define KI_ONNX_PARTS_H
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 #include "nn/params.h"
 
 enum { KI_ONNX_NAME = 160 }; /* bytes of a value's name */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "net/net.h"
 
 enum { MOST_NAME = 160 };

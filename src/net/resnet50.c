@@ -6,7 +6,7 @@
  * Both have the same parameters, so only the option `stride` tells them apart. A model file contains it. */
 #include <stdio.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "net/backbone.h"
 
 enum { STRIDE_3X3, STRIDE_1X1 };
@@ -51,30 +51,22 @@ static int add_bottleneck(ki_graph *graph, const char *name, int src, int64_t wi
 
 static const int n_blocks[] = {3, 4, 6, 3};
 
-/* Stage `stage`, counted from 0; stride: of its first block. prefix: before all names. */
-static int add_stage(ki_graph *graph, const char *prefix, int src, int stage, int64_t stride, int which) {
+/* Stage `stage`, counted from 0; stride: of its first block. */
+static int add_stage(ki_graph *graph, int src, int stage, int64_t stride, int which) {
     for (int i = 0; i < n_blocks[stage]; i++) {
         char name[48];
-        ki_snprintf(name, sizeof name, "%slayer%d.%d", prefix, stage + 1, i);
+        ki_snprintf(name, sizeof name, "layer%d.%d", stage + 1, i);
         src = add_bottleneck(graph, name, src, (int64_t)64 << stage, i == 0 ? stride : 1, i == 0, which);
     }
     return src;
 }
-
-enum { FIRST_OF_HEADS = 2 }; /* the stage behind the split, and the one the attention has a copy of */
 
 static void build(ki_graph *graph, int input, const void *settings_, ki_body *ret_body) {
     const settings *set = settings_;
     int x = ki_conv_bn_add(graph, "conv1", "bn1", input,
                            (ki_conv_bn){.oc = 64, .k = 7, .s = 2, .p = 3, .relu = true});
     x = ki_graph_pool(graph, "maxpool", x, (ki_pool_attr){.k = 3, .s = 2, .p = 1});
-    for (int stage = 0; stage < 4; stage++) {
-        if (stage == FIRST_OF_HEADS && ret_body->heads > 1) {
-            const int tower = add_stage(graph, KI_TOWER ".", x, stage, 1, set->stride);
-            x = ki_heads_attend(graph, x, tower, ret_body);
-        }
-        x = add_stage(graph, "", x, stage, stage > 0 ? 2 : 1, set->stride);
-    }
+    for (int stage = 0; stage < 4; stage++) x = add_stage(graph, x, stage, stage > 0 ? 2 : 1, set->stride);
     ret_body->map = x;
     ret_body->dropout = 0;
     ret_body->preprocess =
@@ -94,6 +86,6 @@ const ki_backbone ki_backbone_resnet50 = {
     .least_size = 1,
     .options = options,
     .pool = KI_GLOBAL_BOTH,
-    .split = "layer2",
+    .tower = {"layer3.0.conv1", "layer4.0.conv1"},
     .build = build,
 };

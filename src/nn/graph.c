@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/option.h"
+#include "base/alloc.h"
+#include "base/option.h"
 
 struct ki_graph {
     ki_arena arena;
@@ -45,7 +45,7 @@ static int append(ki_graph *graph, ki_op_kind kind, const char *name, int n_src,
     kith_status status =
         ki_grow(&graph->node, &graph->capacity, graph->n + 1, sizeof *graph->node, "a graph's nodes", err);
     if (status != KITH_OK) return keep_error(graph, status);
-    ki_node node = {.kind = kind, .attr = attr, .n_src = n_src};
+    ki_node node = {.kind = kind, .attr = attr, .n_src = n_src, .is_numbered = !name};
     node.name = name ? ki_arena_strdup(&graph->arena, name)
                      : ki_arena_printf(&graph->arena, "%s#%zu", ki_op_name(kind), graph->n);
     if (!node.name) return keep_error(graph, ki_fail_memory(err, 64, "a node's name"));
@@ -137,6 +137,52 @@ int ki_graph_layer_norm(ki_graph *graph, const char *name, int src, ki_layer_nor
     return append1(graph, KI_OP_LAYER_NORM, name, src, (ki_attr){.layer_norm = attr});
 }
 
+/* The copies of a span lie one behind the other, as the originals do: that of node i has the number `begin` + i - first. */
+static int copy_node(ki_graph *graph, int src, const ki_graph_span *span, int i, int begin, int *outer) {
+    kith_error *err = &graph->error;
+    const ki_node node = span->from->node[i]; /* not a pointer: the graph may be the same and grow */
+    int of_copy[KI_MAX_SRC];
+    for (int k = 0; k < node.n_src; k++) {
+        const bool is_inner = node.src[k] >= span->first;
+        of_copy[k] = is_inner ? begin + node.src[k] - span->first : src;
+        if (is_inner) continue;
+        if (*outer >= 0 && node.src[k] != *outer)
+            return keep_error(
+                graph, ki_fail(err, KITH_EINVAL, "copy of node %s: it reads %s; wanted %s alone", node.name,
+                               span->from->node[node.src[k]].name, span->from->node[*outer].name));
+        *outer = node.src[k];
+    }
+    ki_attr attr = node.attr;
+    if (span->no_strides && node.kind == KI_OP_CONV2D) attr.conv.sh = attr.conv.sw = 1;
+    if (span->no_strides && node.kind == KI_OP_POOL) attr.pool.s = 1;
+    const char *name = NULL;
+    if (!node.is_numbered) {
+        name = ki_arena_printf(&graph->arena, "%s%s", span->prefix ? span->prefix : "", node.name);
+        if (!name) return keep_error(graph, ki_fail_memory(err, 64, "a node's name"));
+    }
+    return append(graph, node.kind, name, node.n_src, of_copy, attr,
+                  node.kind == KI_OP_INPUT ? &node.shape : NULL);
+}
+
+int ki_graph_copy(ki_graph *graph, int src, ki_graph_span span) {
+    kith_error *err = &graph->error;
+    if (err->status != KITH_OK) return -1;
+    if (span.from->error.status != KITH_OK) {
+        *err = span.from->error;
+        return -1;
+    }
+    if (span.first < 0 || span.last < span.first || (size_t)span.last >= span.from->n)
+        return keep_error(graph, ki_fail(err, KITH_EINVAL, "copy of nodes %d to %d; the graph has %zu",
+                                         span.first, span.last, span.from->n));
+    const int begin = (int)graph->n;
+    int copy = -1, outer = -1;
+    for (int i = span.first; i <= span.last; i++) {
+        copy = copy_node(graph, src, &span, i, begin, &outer);
+        if (copy < 0) return -1;
+    }
+    return copy;
+}
+
 void ki_graph_tap(ki_graph *graph, int node, const char *tap) {
     kith_error *err = &graph->error;
     if (err->status != KITH_OK) return;
@@ -156,6 +202,13 @@ void ki_graph_tap(ki_graph *graph, int node, const char *tap) {
         graph->node[node].tap = copy;
     else
         keep_error(graph, ki_fail_memory(err, strlen(tap), "a tap's name"));
+}
+
+int ki_graph_find(const ki_graph *graph, const char *name) {
+    for (size_t i = 0; i < graph->n; i++) {
+        if (strcmp(graph->node[i].name, name) == 0) return (int)i;
+    }
+    return -1;
 }
 
 kith_status ki_graph_find_tap(const ki_graph *graph, const char *tap, int *ret_node, kith_error *err) {

@@ -9,9 +9,9 @@
 #ifndef KI_GRAPH_H
 #define KI_GRAPH_H
 
-#include "core/arena.h"
-#include "core/backend.h"
-#include "core/start.h"
+#include "base/arena.h"
+#include "base/start.h"
+#include "device/backend.h"
 
 enum { KI_N_ROLES = 4 };
 
@@ -31,10 +31,11 @@ typedef struct ki_node {
     const char *name;
     ki_attr attr;
     int n_src, src[KI_MAX_SRC];
-    ki_shape shape; /* of the output for one image: dim[0] is its rows, 1 outside of heads (core/op.h) */
+    ki_shape shape; /* of the output for one image: dim[0] is its rows, 1 outside of heads (device/op.h) */
     int n_params;
     ki_param_decl param[KI_N_ROLES];
-    const char *tap; /* NULL: not a tap */
+    const char *tap;  /* NULL: not a tap */
+    bool is_numbered; /* the builder got no name: it is the op's and the node's number */
 } ki_node;
 
 /* A convolution of one pixel at a time. */
@@ -78,6 +79,19 @@ int ki_graph_attend(ki_graph *graph, const char *name, int src, int logits);
 int ki_graph_unfold(ki_graph *graph, const char *name, int src);
 int ki_graph_layer_norm(ki_graph *graph, const char *name, int src, ki_layer_norm_attr attr);
 
+/* Nodes first … last of `from`, once more. */
+typedef struct ki_graph_span {
+    const ki_graph *from; /* may be the graph that is added to */
+    int first, last;
+    const char *prefix; /* before their names; NULL: none */
+    bool no_strides;    /* the windows of convolutions and pools move by one pixel */
+} ki_graph_span;
+
+/* Adds copies of the span's nodes and returns the number of the last. Where the originals read a node before the span, of
+ * which there may be one, the copies read `src` (any value if there is none). Shapes are inferred anew from there, and so are
+ * the rows of an image; parameters have the names of the copies; taps are not copied. */
+int ki_graph_copy(ki_graph *graph, int src, ki_graph_span span);
+
 /* Name a node's output so that it can be read and take a gradient: "map", "pooled", "embedding",
  * "logits" by convention. The name must be new. */
 void ki_graph_tap(ki_graph *graph, int node, const char *tap);
@@ -87,6 +101,7 @@ kith_status ki_graph_check(const ki_graph *graph, kith_error *err);
 
 int ki_graph_count(const ki_graph *graph);
 const ki_node *ki_graph_node(const ki_graph *graph, int i);
+int ki_graph_find(const ki_graph *graph, const char *name); /* the node of that name; -1: none */
 /* The node of a tap; the error of KITH_ENOTFOUND lists the taps that exist. */
 kith_status ki_graph_find_tap(const ki_graph *graph, const char *tap, int *ret_node, kith_error *err);
 /* Forward flops for one image of the nodes that `tap` depends on (NULL: all nodes). */

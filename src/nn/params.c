@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 
 struct ki_params {
     ki_backend *backend;
@@ -107,7 +107,7 @@ static kith_status take_node(decl_list *list, const ki_graph *graph, int i, bool
 static kith_status copy_decls(ki_params *params, const ki_graph *graph, kith_error *err) {
     int n = 0;
     const ki_backend *backend = params->backend;
-    const bool groups = backend->type->can_merge_convs && !backend->options.plain_plan;
+    const bool groups = backend->type->kernels.can_merge_convs && !backend->options.plain_plan;
     for (int i = 0; i < ki_graph_count(graph); i++) n += ki_graph_node(graph, i)->n_params;
     params->param = ki_arena_alloc(&params->arena, (size_t)n, sizeof *params->param);
     params->decl = ki_arena_alloc(&params->arena, (size_t)n, sizeof *params->decl);
@@ -130,9 +130,9 @@ kith_status ki_params_new(const ki_graph *graph, ki_backend *backend, ki_params 
     KI_CHECK(copy_decls(params, graph, err));
     const size_t all_bytes = (size_t)params->all_n * sizeof(ki_real);
     void *slab = NULL;
-    KI_CHECK(backend->type->alloc(backend, all_bytes ? all_bytes : 1, &slab, err));
+    KI_CHECK(backend->type->memory.alloc(backend, all_bytes ? all_bytes : 1, &slab, err));
     params->values = slab;
-    KI_CHECK(backend->type->zero(backend, slab, all_bytes, err));
+    KI_CHECK(backend->type->memory.zero(backend, slab, all_bytes, err));
     int64_t offset = 0, largest = 1;
     for (int i = 0; i < params->n; i++) {
         ki_param *p = &params->param[i];
@@ -154,19 +154,19 @@ kith_status ki_params_make_diffs(ki_params *params, kith_error *err) {
     const size_t bytes = (size_t)params->trained_n * sizeof(ki_real);
     void *slab = NULL;
     if (params->diffs) return KITH_OK;
-    KI_TRY(type->alloc(params->backend, bytes ? bytes : 1, &slab, err));
+    KI_TRY(type->memory.alloc(params->backend, bytes ? bytes : 1, &slab, err));
     params->diffs = slab;
     for (int i = 0; i < params->n; i++) {
         ki_param *p = &params->param[i];
         if (p->trained) p->diff = params->diffs + (p->value - params->values);
     }
-    return type->zero(params->backend, slab, bytes, err);
+    return type->memory.zero(params->backend, slab, bytes, err);
 }
 
 void ki_params_free(ki_params *params) {
     if (!params) return;
-    params->backend->type->free(params->backend, params->values);
-    params->backend->type->free(params->backend, params->diffs);
+    params->backend->type->memory.free(params->backend, params->values);
+    params->backend->type->memory.free(params->backend, params->diffs);
     ki_free(params->host);
     ki_arena_release(&params->arena);
     ki_free(params);
@@ -191,7 +191,7 @@ kith_status ki_params_init(ki_params *params, uint64_t seed, kith_error *err) {
                 (ki_real)(d->fan_in > 0 ? bound * (2 * (double)ki_rng_float(&rng) - 1) : d->fill);
         }
         KI_TRY(ki_params_set(params, p, params->host, err));
-        KI_TRY(params->backend->type->sync(params->backend, err));
+        KI_TRY(params->backend->type->memory.sync(params->backend, err));
     }
     return KITH_OK;
 }
@@ -212,29 +212,29 @@ ki_real *ki_params_diffs(ki_params *params) { return params->diffs; }
 
 kith_status ki_params_zero_diffs(ki_params *params, kith_error *err) {
     KI_TRY(ki_params_make_diffs(params, err));
-    return params->backend->type->zero(params->backend, params->diffs,
-                                       (size_t)params->trained_n * sizeof(ki_real), err);
+    return params->backend->type->memory.zero(params->backend, params->diffs,
+                                              (size_t)params->trained_n * sizeof(ki_real), err);
 }
 
 kith_status ki_params_set(ki_params *params, const ki_param *param, const ki_real *host, kith_error *err) {
     params->version++;
-    return params->backend->type->upload(params->backend, param->value, host, (size_t)param->n * sizeof *host,
-                                         err);
+    return params->backend->type->memory.upload(params->backend, param->value, host,
+                                                (size_t)param->n * sizeof *host, err);
 }
 
 kith_status ki_params_get(const ki_params *params, const ki_param *param, ki_real *host, kith_error *err) {
-    KI_TRY(params->backend->type->download(params->backend, param->value, host,
-                                           (size_t)param->n * sizeof *host, err));
-    return params->backend->type->sync(params->backend, err);
+    KI_TRY(params->backend->type->memory.download(params->backend, param->value, host,
+                                                  (size_t)param->n * sizeof *host, err));
+    return params->backend->type->memory.sync(params->backend, err);
 }
 
 kith_status ki_params_get_diff(const ki_params *params, const ki_param *param, ki_real *host,
                                kith_error *err) {
     if (!param->diff)
         return ki_fail(err, KITH_EINVAL, "parameter %s is not trained and has no gradient", param->name);
-    KI_TRY(params->backend->type->download(params->backend, param->diff, host,
-                                           (size_t)param->n * sizeof *host, err));
-    return params->backend->type->sync(params->backend, err);
+    KI_TRY(params->backend->type->memory.download(params->backend, param->diff, host,
+                                                  (size_t)param->n * sizeof *host, err));
+    return params->backend->type->memory.sync(params->backend, err);
 }
 
 uint64_t ki_params_version(const ki_params *params) { return params->version; }

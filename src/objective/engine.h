@@ -23,7 +23,7 @@
 #define KI_OBJECTIVE_ENGINE_H
 
 #include "comm/device.h"
-#include "core/backend.h"
+#include "device/backend.h"
 #include "objective/objective.h"
 
 typedef struct ki_engine ki_engine;

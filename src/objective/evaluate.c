@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/log.h"
-#include "core/parallel.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/parallel.h"
+#include "base/text.h"
 #include "objective/check.h"
 #include "objective/gemm.h"
 #include "objective/proxy/columns.h"

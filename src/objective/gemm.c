@@ -6,8 +6,8 @@
 #include <oneapi/dnnl/dnnl.h>
 #endif
 
-#include "core/alloc.h"
-#include "core/blas.h"
+#include "base/alloc.h"
+#include "base/blas.h"
 
 static void gemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int64_t m, int64_t n, int64_t k,
                  ki_real alpha, const ki_real *a, int64_t lda, const ki_real *b, int64_t ldb, ki_real beta,

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/error.h"
-#include "core/real.h"
+#include "base/error.h"
+#include "base/real.h"
 
 /* c [m, n] = alpha * op(a) op(b) + beta * c, op(a) [m, k], op(b) [k, n]; beta 0 ignores what c held. */
 void ki_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, ki_real alpha,

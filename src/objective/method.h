@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/error.h"
-#include "core/option.h"
-#include "core/real.h"
-#include "core/tensor.h"
+#include "base/error.h"
+#include "base/option.h"
+#include "base/real.h"
+#include "base/shape.h"
 
 /* The head of every record. Its options table gives the recipe's keys, `kith list` and the checks. */
 typedef struct ki_method {

@@ -12,8 +12,8 @@
 #ifndef KI_OBJECTIVE_H
 #define KI_OBJECTIVE_H
 
+#include "base/value.h"
 #include "comm/comm.h"
-#include "core/value.h"
 #include "objective/loss/loss.h"
 #include "objective/miner/miner.h"
 #include "objective/reg/reg.h"

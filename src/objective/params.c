@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/rng.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "base/text.h"
 #include "objective/proxy/proxies.h"
 #include "objective/state.h"
 

@@ -2,7 +2,7 @@
 #ifndef KI_OBJECTIVE_STATE_H
 #define KI_OBJECTIVE_STATE_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "objective/objective.h"
 
 typedef struct ki_loss_use ki_loss_use;

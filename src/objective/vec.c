@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "core/fast_exp.h"
+#include "base/fast_exp.h"
 
 #if defined(__clang__)
 /* clang leaves float min and max reductions scalar, and says so. */

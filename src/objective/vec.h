@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "core/real.h"
+#include "base/real.h"
 #include "objective/pair/kinds.h"
 
 typedef struct ki_vec {

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
-#include "core/real.h"
+#include "base/error.h"
+#include "base/real.h"
 
 typedef struct ki_work_block ki_work_block;
 

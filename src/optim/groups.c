@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 static const char *const group_names[KI_OPTIM_N_GROUPS] = {"backbone", "embedding", "proxies",
                                                            "regularizers"};

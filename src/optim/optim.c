@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/arena.h"
+#include "base/alloc.h"
+#include "base/arena.h"
 #include "optim/groups.h"
 
 /* One array of a checkpoint: a parameter's part of the moments. */
@@ -86,9 +86,9 @@ static void make_runs(ki_optim *optim, const ki_optim_param *params, int n_param
 
 static kith_status alloc_zeroed(ki_backend *backend, size_t bytes, void *ret, kith_error *err) {
     void *ptr = NULL;
-    KI_TRY(backend->type->alloc(backend, bytes, &ptr, err));
+    KI_TRY(backend->type->memory.alloc(backend, bytes, &ptr, err));
     memcpy(ret, &ptr, sizeof ptr);
-    return backend->type->zero(backend, ptr, bytes, err);
+    return backend->type->memory.zero(backend, ptr, bytes, err);
 }
 
 static kith_status add_state(ki_optim *optim, const char *param, const char *suffix, ki_real *value,
@@ -138,7 +138,7 @@ static kith_status build(ki_optim *optim, const ki_optim_param *params, int n_pa
     optim->step.max_norm = settings->clip;
     optim->step.norm_sq = optim->device_norms;
     optim->step.clock = optim->device_clock;
-    return optim->backend->type->sync(optim->backend, err);
+    return optim->backend->type->memory.sync(optim->backend, err);
 }
 
 kith_status ki_optim_new(ki_backend *backend, const ki_optim_param *params, int n_params,
@@ -162,7 +162,7 @@ void ki_optim_free(ki_optim *optim) {
     if (!optim) return;
     void *const device[] = {optim->m, optim->v, optim->device_clock, optim->device_norms};
     for (size_t i = 0; i < sizeof device / sizeof device[0]; i++) {
-        if (device[i]) optim->backend->type->free(optim->backend, device[i]);
+        if (device[i]) optim->backend->type->memory.free(optim->backend, device[i]);
     }
     ki_arena_release(&optim->arena);
     ki_free(optim->runs);
@@ -176,17 +176,17 @@ void ki_optim_free(ki_optim *optim) {
 kith_status ki_optim_tick(ki_optim *optim, double lr, kith_error *err) {
     optim->clock.lr = lr;
     optim->clock.t++;
-    return optim->backend->type->upload(optim->backend, optim->device_clock, &optim->clock,
-                                        sizeof optim->clock, err);
+    return optim->backend->type->memory.upload(optim->backend, optim->device_clock, &optim->clock,
+                                               sizeof optim->clock, err);
 }
 
 kith_status ki_optim_measure(ki_optim *optim, kith_error *err) {
-    return optim->backend->type->sum_squares(optim->backend, optim->step.n_runs, optim->runs,
-                                             optim->device_norms, err);
+    return optim->backend->type->optimizers.sum_squares(optim->backend, optim->step.n_runs, optim->runs,
+                                                        optim->device_norms, err);
 }
 
 kith_status ki_optim_apply(ki_optim *optim, kith_error *err) {
-    return optim->backend->type->optim(optim->backend, &optim->step, err);
+    return optim->backend->type->optimizers.update(optim->backend, &optim->step, err);
 }
 
 kith_status ki_optim_launch(ki_optim *optim, kith_error *err) {
@@ -197,14 +197,14 @@ kith_status ki_optim_launch(ki_optim *optim, kith_error *err) {
 bool ki_optim_is_part(const ki_optim *optim, int run) { return optim->is_part[run]; }
 
 kith_status ki_optim_sums_get(const ki_optim *optim, double *sums, kith_error *err) {
-    KI_TRY(optim->backend->type->download(optim->backend, optim->device_norms, sums,
-                                          (size_t)optim->step.n_runs * sizeof *sums, err));
-    return optim->backend->type->sync(optim->backend, err);
+    KI_TRY(optim->backend->type->memory.download(optim->backend, optim->device_norms, sums,
+                                                 (size_t)optim->step.n_runs * sizeof *sums, err));
+    return optim->backend->type->memory.sync(optim->backend, err);
 }
 
 kith_status ki_optim_sums_set(ki_optim *optim, const double *sums, kith_error *err) {
-    return optim->backend->type->upload(optim->backend, optim->device_norms, sums,
-                                        (size_t)optim->step.n_runs * sizeof *sums, err);
+    return optim->backend->type->memory.upload(optim->backend, optim->device_norms, sums,
+                                               (size_t)optim->step.n_runs * sizeof *sums, err);
 }
 
 kith_status ki_optim_update(ki_optim *optim, double lr, kith_error *err) {
@@ -235,14 +235,14 @@ int64_t ki_optim_state_count(const ki_optim *optim, int i) { return optim->state
 
 kith_status ki_optim_state_get(const ki_optim *optim, int i, ki_real *ret_value, kith_error *err) {
     const state *s = &optim->states[i];
-    KI_TRY(optim->backend->type->download(optim->backend, s->value, ret_value, (size_t)s->n * sizeof(ki_real),
-                                          err));
-    return optim->backend->type->sync(optim->backend, err);
+    KI_TRY(optim->backend->type->memory.download(optim->backend, s->value, ret_value,
+                                                 (size_t)s->n * sizeof(ki_real), err));
+    return optim->backend->type->memory.sync(optim->backend, err);
 }
 
 kith_status ki_optim_state_set(ki_optim *optim, int i, const ki_real *value, kith_error *err) {
     const state *s = &optim->states[i];
-    KI_TRY(
-        optim->backend->type->upload(optim->backend, s->value, value, (size_t)s->n * sizeof(ki_real), err));
-    return optim->backend->type->sync(optim->backend, err);
+    KI_TRY(optim->backend->type->memory.upload(optim->backend, s->value, value,
+                                               (size_t)s->n * sizeof(ki_real), err));
+    return optim->backend->type->memory.sync(optim->backend, err);
 }

@@ -13,8 +13,8 @@
 #ifndef KI_OPTIM_H
 #define KI_OPTIM_H
 
-#include "core/backend.h"
-#include "core/option.h"
+#include "base/option.h"
+#include "device/backend.h"
 #include "optim/schedule.h"
 
 typedef enum ki_optim_group {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "optim/optim.h"
 
 #define X(name) extern const ki_optim_method ki_optim_##name;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 static const char *const names[] = {"constant", "step", "cosine", NULL};
 

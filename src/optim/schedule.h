@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/option.h"
+#include "base/option.h"
 
 typedef enum ki_schedule_name { KI_SCHEDULE_CONSTANT, KI_SCHEDULE_STEP, KI_SCHEDULE_COSINE } ki_schedule_name;
 

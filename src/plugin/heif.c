@@ -3,13 +3,13 @@
  *
  * The file's own properties (irot, imir, clap) rotate, mirror and crop the image, and libheif applies them. An EXIF
  * block may repeat them. By the rules of the format it must then be ignored, so the orientation is always 1 here.
- * libheif is C++ inside: its memory is not counted by core/alloc.h. */
+ * libheif is C++ inside: its memory is not counted by base/alloc.h. */
 #include <string.h>
 
 #include <libheif/heif.h>
 
-#include "core/alloc.h"
-#include "core/plugin.h"
+#include "base/alloc.h"
+#include "base/plugin.h"
 #include "data/image/image.h"
 
 /* If libheif refuses a file, the file is at fault; if one of libheif's limits is exceeded, the image is too

@@ -1,5 +1,5 @@
 /* Requests to the hub as a plugin: the record, and the two symbols that libkith-hub.so exports. */
-#include "core/plugin.h"
+#include "base/plugin.h"
 #include "hub/curl/curl.h"
 
 static const ki_hub_transport transport = {.ask = ki_hub_curl_ask};

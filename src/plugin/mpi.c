@@ -9,8 +9,8 @@
 #include <mpi.h>
 #include <string.h>
 
+#include "base/plugin.h"
 #include "comm/comm.h"
-#include "core/plugin.h"
 
 static ki_comm job;
 

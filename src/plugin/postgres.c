@@ -1,5 +1,5 @@
 /* Indexes on PostgreSQL as a plugin: the record, and the two symbols that libkith-postgres.so exports. */
-#include "core/plugin.h"
+#include "base/plugin.h"
 #include "search/postgres/tables.h"
 
 static const ki_remote_type remote = {

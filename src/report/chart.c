@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "io/svg.h"
 
 enum { MOST_BUCKETS = 240, MOST_DOTS = 40, LEAST_LINE = 3 };

@@ -6,7 +6,7 @@
 #ifndef KI_CHART_H
 #define KI_CHART_H
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 #include "report/series.h"
 
 enum { KI_MOST_LINES = 8 };

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "report/thumbnail.h"
 
 enum { SIDE = 480, GAP = 12 }; /* of a picture in a row of them, and between two */

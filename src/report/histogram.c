@@ -1,7 +1,7 @@
 /* Histograms of two kinds of pairs as a figure. */
 #include <math.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "io/svg.h"
 #include "report/chart.h"
 

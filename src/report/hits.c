@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "kith/version.h"
 #include "report/heat.h"
 #include "report/report.h"

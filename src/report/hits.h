@@ -2,7 +2,7 @@
 #ifndef KI_HITS_H
 #define KI_HITS_H
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 #include "kith/report.h"
 
 /* One HTML page that loads nothing from elsewhere. An image that cannot be read is named in its place. */

@@ -5,7 +5,7 @@
 #ifndef KI_MATERIAL_H
 #define KI_MATERIAL_H
 
-#include "core/value.h"
+#include "base/value.h"
 #include "io/run_paths.h"
 #include "kith/array.h"
 #include "report/series.h"

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/log.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "kith/version.h"
 #include "report/report.h"
 

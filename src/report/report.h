@@ -2,7 +2,7 @@
 #ifndef KI_REPORT_H
 #define KI_REPORT_H
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 #include "kith/report.h"
 #include "report/material.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "report/report.h"
 
 static const ki_metric_name metrics[] = {{"recall.1", "R@1"},

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/arena.h"
+#include "base/arena.h"
 
 enum { KI_MOST_SERIES = 256, KI_MOST_REMARKS = 50 };
 

@@ -2,7 +2,7 @@
 #ifndef KI_THUMBNAIL_H
 #define KI_THUMBNAIL_H
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 #include "data/transform/transform.h"
 #include "io/run_paths.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "data/dataset/dataset.h"
 #include "data/input.h"
 #include "report/report.h"

@@ -2,7 +2,7 @@
 #ifndef KI_VIEWS_H
 #define KI_VIEWS_H
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 #include "data/image/image.h"
 #include "kith/data.h"
 

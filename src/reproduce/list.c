@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/option.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/option.h"
+#include "base/text.h"
 #include "io/yaml.h"
 
 typedef struct top {

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/arena.h"
-#include "core/error.h"
-#include "core/value.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/value.h"
 #include "kith/experimental/reproduce.h"
 
 /* Percentages are R@1; NaN: none. */

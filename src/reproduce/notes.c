@@ -1,7 +1,7 @@
 /* Text of a page that people wrote, kept in blocks by name. */
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/dataset/dataset.h"
 #include "io/file.h"
 #include "reproduce/page.h"

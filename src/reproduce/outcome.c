@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 #include "data/dataset/dataset.h"
 #include "io/file.h"
 #include "io/json.h"

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/arena.h"
-#include "core/error.h"
-#include "core/value.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/value.h"
 
 /* Which run it is. */
 typedef struct ki_origin {

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/atomic.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/atomic.h"
+#include "base/text.h"
 #include "data/dataset/dataset.h"
 #include "kith/experimental/reproduce.h"
 #include "reproduce/sample.h"

@@ -2,7 +2,7 @@
 #ifndef KI_REPRODUCE_PAGE_H
 #define KI_REPRODUCE_PAGE_H
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 #include "kith/experimental/reproduce.h"
 #include "reproduce/list.h"
 #include "reproduce/outcome.h"

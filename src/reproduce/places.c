@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/argument.h"
-#include "core/atomic.h"
-#include "core/path.h"
-#include "core/text.h"
+#include "base/argument.h"
+#include "base/atomic.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "kith/experimental/reproduce.h"
 #include "reproduce/list.h"
 #include "reproduce/page.h"

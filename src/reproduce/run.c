@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/atomic.h"
-#include "core/clock.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/text.h"
 #include "data/dataset/dataset.h"
 #include "data/section.h"
 #include "io/lock.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "train/repeat.h"
 
 /* Half the width of the interval at BLOCK.intervals.METRIC. */

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/arena.h"
-#include "core/argument.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/argument.h"
+#include "base/parallel.h"
 #include "data/dataset/dataset.h"
 #include "kith/knn.h"
 #include "search/signature.h"

@@ -1,7 +1,7 @@
 /* Exact lists over rows in memory. */
 #include "search/exact_list.h"
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "knn/rows.h"
 
 /* Squared distances of the rows that were found, in float64: the kernel's depend on the other rows of the gallery, by their

@@ -2,7 +2,7 @@
 #ifndef KI_SEARCH_EXACT_LIST_H
 #define KI_SEARCH_EXACT_LIST_H
 
-#include "core/error.h"
+#include "base/error.h"
 #include "kith/knn.h"
 
 /* Numbers (rows times dim) up to which the rows stay in memory and every search is exact: 100 MB. */

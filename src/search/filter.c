@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "search/filter_tree.h"
 
 static size_t step_of(const char *text) {

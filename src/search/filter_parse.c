@@ -3,9 +3,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/alloc.h"
-#include "core/option.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/option.h"
+#include "base/text.h"
 #include "search/filter_tree.h"
 
 enum { MOST_DEPTH = 64, MOST_BYTES = 1 << 16, MOST_VALUES = 10000 };

@@ -2,7 +2,7 @@
 #ifndef KI_SEARCH_FILTER_TREE_H
 #define KI_SEARCH_FILTER_TREE_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "search/files/segment.h"
 #include "search/filter.h"
 

@@ -1,7 +1,7 @@
 /* Hits from lists of neighbours. */
 #include "search/hit_list.h"
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 enum {
     LIMIT_FIRST_K = 64, /* with a limit: hits that are looked for first … */

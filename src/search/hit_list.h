@@ -2,7 +2,7 @@
 #ifndef KI_SEARCH_HIT_LIST_H
 #define KI_SEARCH_HIT_LIST_H
 
-#include "core/error.h"
+#include "base/error.h"
 #include "kith/index.h"
 
 /* Zero-initialise. */

@@ -1,9 +1,9 @@
 /* Handles: making, opening, closing, what an index is. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/parallel.h"
 #include "search/exact_list.h"
 #include "search/index_handle.h"
 #include "search/notes.h"

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/rng.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/rng.h"
+#include "base/text.h"
 #include "judge/verification.h"
 #include "search/index_handle.h"
 

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "knn/rows.h"
 #include "search/index_handle.h"
 

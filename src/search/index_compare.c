@@ -1,10 +1,10 @@
 /* Files compared with items: what is new, changed, gone. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/arena.h"
-#include "core/argument.h"
-#include "core/checksum.h"
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/argument.h"
+#include "base/checksum.h"
 #include "search/index_handle.h"
 
 /* The items, a hash table of their paths, and which of them were met. */

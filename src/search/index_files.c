@@ -1,7 +1,7 @@
 /* What happens to the files of items: one is moved, one that was removed by hand stays out. */
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/text.h"
 #include "search/index_handle.h"
 
 kith_status kith_index_move(kith_index *index, int64_t id, const char *path, const char *label, int64_t bytes,

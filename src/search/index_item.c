@@ -1,8 +1,8 @@
 /* Items by id: what is known of them, and their vectors. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "search/index_handle.h"
 
 /* Where the item's file lies now. */

@@ -1,8 +1,8 @@
 /* Searching, and listing items: arguments and filters, whatever keeps the index. */
 #include <math.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "knn/rows.h"
 #include "search/index_handle.h"
 

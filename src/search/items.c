@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/arena.h"
-#include "core/argument.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/argument.h"
+#include "base/text.h"
 #include "data/dataset/table.h"
 #include "io/file.h"
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "core/buffer.h"
-#include "core/text.h"
+#include "base/buffer.h"
+#include "base/text.h"
 
 const ki_note_type ki_note_types[KI_N_NOTES] = {
     [KI_NOTE_SOURCES] = {"sources", KI_NOTE_IS_PATHS, true},

@@ -4,7 +4,7 @@
 #ifndef KI_SEARCH_NOTES_H
 #define KI_SEARCH_NOTES_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "kith/index.h"
 
 typedef enum ki_note {

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/alloc.h"
-#include "core/buffer.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/text.h"
 #include "io/run_paths.h"
 #include "search/index_handle.h"
 #include "search/notes.h"

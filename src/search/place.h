@@ -7,7 +7,7 @@
 #ifndef KI_SEARCH_PLACE_H
 #define KI_SEARCH_PLACE_H
 
-#include "core/path.h"
+#include "base/path.h"
 #include "kith/index.h"
 
 typedef struct ki_index_place ki_index_place;

@@ -10,8 +10,8 @@
 #ifndef KI_SEARCH_ROOTS_H
 #define KI_SEARCH_ROOTS_H
 
-#include "core/arena.h"
-#include "core/error.h"
+#include "base/arena.h"
+#include "base/error.h"
 
 typedef struct ki_root {
     const char *path;

@@ -2,7 +2,7 @@
 #ifndef KI_SEARCH_TALLY_H
 #define KI_SEARCH_TALLY_H
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* progress NULL: nobody waits. */
 typedef struct ki_tally {

@@ -7,9 +7,9 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#include "core/alloc.h"
-#include "core/clock.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/text.h"
 #include "serve/http/access_log.h"
 #include "serve/http/head.h"
 #include "serve/routes/picture.h"

@@ -9,11 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/clock.h"
-#include "core/cores.h"
-#include "core/log.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/cores.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "serve/server.h"
 
 /* Seconds between two looks at connections, and at the index. */

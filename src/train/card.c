@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/parallel.h"
-#include "core/text.h"
+#include "base/parallel.h"
+#include "base/text.h"
 #include "data/input.h"
 #include "embed/preprocess.h"
 #include "io/json.h"
@@ -75,65 +75,85 @@ kith_status ki_train_write_run(const ki_train_state *run, kith_error *err) {
     return status;
 }
 
+/* The test classes by other vectors than the embedding, which `test` is about. */
+static void put_variants(kith_json *json, const ki_train_state *run, const ki_orders *orders,
+                         const char *data_hash) {
+    const ki_projected *fair = &orders->fair, *each = &orders->each_white, *on_test = &orders->transductive;
+    char all_note[160], on_test_note[240];
+    ki_snprintf(all_note, sizeof all_note,
+                "the embedding and all orders side by side, %lld numbers, after a PCA to %lld fitted on "
+                "training images",
+                (long long)fair->dim[0], (long long)fair->dim[1]);
+    ki_snprintf(on_test_note, sizeof on_test_note,
+                "transductive: the embedding and all orders side by side, %lld numbers, after a PCA to %lld "
+                "fitted on the test images themselves; not comparable with the other blocks",
+                (long long)on_test->dim[0], (long long)on_test->dim[1]);
+    const struct {
+        ki_card_variant variant;
+        ki_card_block block;
+    } list[] = {
+        {{"all_orders", "pca", "training", {fair->dim[0], fair->dim[1]}},
+         {.scores = &fair->plain,
+          .data_sha256 = data_hash,
+          .intervals = &fair->intervals,
+          .clustered = &fair->clustered,
+          .note = all_note,
+          .orders = orders}},
+        {{"all_orders_white", "pca_white", "training", {fair->dim[0], fair->dim[1]}},
+         {.scores = &fair->white,
+          .note = "as all_orders, every component of the PCA over its standard deviation"}},
+        {{"all_orders_each_white", "each_white_pca", "training", {each->dim[0], each->dim[1]}},
+         {.scores = &each->plain,
+          .intervals = &each->intervals,
+          .note = "as all_orders, the embedding and every order whitened by themselves before the PCA"}},
+        {{.name = "embedding_white", .transform = "white", .fitted_on = "training"},
+         {.scores = &orders->first_white, .note = "the embedding alone, whitened on training images"}},
+        {{"transductive", "pca", "test", {on_test->dim[0], on_test->dim[1]}},
+         {.scores = &on_test->plain,
+          .data_sha256 = data_hash,
+          .intervals = &on_test->intervals,
+          .note = on_test_note}},
+        {{"transductive_white", "pca_white", "test", {on_test->dim[0], on_test->dim[1]}},
+         {.scores = &on_test->white,
+          .note = "as transductive, every component of the PCA over its standard deviation"}}};
+    if (!fair->plain.is_there) return;
+    kith_json_key(json, "variants");
+    kith_json_array_begin(json);
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        ki_card_block block = list[i].block;
+        block.k = run->recipe->k;
+        block.n_k = run->recipe->n_k;
+        block.variant = &list[i].variant;
+        ki_card_put_block(json, NULL, &block);
+    }
+    kith_json_array_end(json);
+}
+
 kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,
                                   const kith_intervals *intervals, const ki_per_query *queries,
                                   kith_error *err) {
     const ki_recipe *r = run->recipe;
-    const ki_orders *orders = &result->orders;
-    char all[160], on_test[240], test[65], validation[65];
+    char test[65], validation[65];
     kith_json *json = NULL;
     kith_dataset_hash(run->set, KITH_SPLIT_TEST, test);
     kith_dataset_hash(run->set, KITH_SPLIT_VALIDATION, validation);
-    ki_snprintf(all, sizeof all,
-                "the embedding and all orders side by side, %lld numbers, after a PCA to %lld fitted on "
-                "training images",
-                (long long)orders->fair.dim[0], (long long)orders->fair.dim[1]);
-    ki_snprintf(on_test, sizeof on_test,
-                "transductive: the embedding and all orders side by side, %lld numbers, after a PCA to %lld "
-                "fitted on the test images themselves; not comparable with the other blocks",
-                (long long)orders->transductive.dim[0], (long long)orders->transductive.dim[1]);
     const struct {
         const char *key;
         ki_card_block block;
-    } blocks[] = {
-        {"test",
-         {.scores = &result->test,
-          .data_sha256 = test,
-          .intervals = intervals,
-          .clustered = &result->clustered,
-          .per_query = queries}},
-        {"all_orders",
-         {.scores = &orders->fair.plain,
-          .data_sha256 = test,
-          .intervals = &orders->fair.intervals,
-          .clustered = &orders->fair.clustered,
-          .note = all,
-          .orders = orders}},
-        {"all_orders_white",
-         {.scores = &orders->fair.white,
-          .note = "as all_orders, every component of the PCA over its standard deviation"}},
-        {"all_orders_each_white",
-         {.scores = &orders->each_white.plain,
-          .intervals = &orders->each_white.intervals,
-          .note = "as all_orders, the embedding and every order whitened by themselves before the PCA"}},
-        {"embedding_white",
-         {.scores = &orders->first_white, .note = "the embedding alone, whitened on training images"}},
-        {"transductive",
-         {.scores = &orders->transductive.plain,
-          .data_sha256 = test,
-          .intervals = &orders->transductive.intervals,
-          .note = on_test}},
-        {"transductive_white",
-         {.scores = &orders->transductive.white,
-          .note = "as transductive, every component of the PCA over its standard deviation"}},
-        {"best_on_test",
-         {.scores = &result->best_on_test,
-          .note = "the best R@1 of all evaluations on the test classes themselves: the papers' "
-                  "habit, which flatters; nothing was chosen by it"}},
-        {"untrained", {.scores = &result->untrained}},
-        {"validation", {.scores = &result->validation, .data_sha256 = validation}},
-        {"untrained_validation", {.scores = &run->at.untrained_validation}},
-        {"seen", {.scores = &result->seen}}};
+    } blocks[] = {{"test",
+                   {.scores = &result->test,
+                    .data_sha256 = test,
+                    .intervals = intervals,
+                    .clustered = &result->clustered,
+                    .per_query = queries}},
+                  {"best_on_test",
+                   {.scores = &result->best_on_test,
+                    .note = "the best R@1 of all evaluations on the test classes themselves: the papers' "
+                            "habit, which flatters; nothing was chosen by it"}},
+                  {"untrained", {.scores = &result->untrained}},
+                  {"validation", {.scores = &result->validation, .data_sha256 = validation}},
+                  {"untrained_validation", {.scores = &run->at.untrained_validation}},
+                  {"seen", {.scores = &result->seen}}};
     kith_status status;
     KI_TRY(kith_json_new(&json, err));
     kith_json_object_begin(json);
@@ -150,6 +170,7 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
         block.n_k = r->n_k;
         ki_card_put_block(json, blocks[i].key, &block);
     }
+    put_variants(json, run, &result->orders, test);
     KI_CHECK(ki_train_put_order_curves(run, json, err));
     ki_card_put_int(json, "n_train_classes", run->n_classes);
     ki_card_put_int(json, "n_train_images", run->train.n);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/buffer.h"
-#include "core/text.h"
+#include "base/buffer.h"
+#include "base/text.h"
 #include "io/tensors.h"
 #include "net/model_file.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "objective/usual.h"
 #include "train/run.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "train/taps.h"
 
 struct ki_description {
@@ -28,8 +28,8 @@ static kith_status open_engine(ki_description *d, ki_plan *plan, const ki_feed *
     KI_TRY(ki_taps_engine(plan, d->objective, d->weight, false, &at, err));
     KI_TRY(ki_taps_stopped(d->backend, d->objective, batch, d->net->embedding, &d->stopped, err));
     at.diff_stopped = d->stopped;
-    KI_TRY(d->backend->type->alloc(d->backend, (size_t)(batch * d->describer.dim) * sizeof *d->there, &there,
-                                   err));
+    KI_TRY(d->backend->type->memory.alloc(d->backend, (size_t)(batch * d->describer.dim) * sizeof *d->there,
+                                          &there, err));
     d->there = there;
     KI_TRY(d->engine_type->open_beside(d->first, &at, batch, &d->engine, err));
     *ret_there = d->there;
@@ -48,8 +48,8 @@ static void close(void *user) {
     ki_description *d = user;
     if (d->engine_type) {
         d->engine_type->close(d->engine);
-        d->backend->type->free(d->backend, d->stopped);
-        d->backend->type->free(d->backend, d->there);
+        d->backend->type->memory.free(d->backend, d->stopped);
+        d->backend->type->memory.free(d->backend, d->there);
     }
     ki_host_taps_release(&d->host);
     d->engine = NULL;

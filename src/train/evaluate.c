@@ -1,5 +1,5 @@
 /* Judging between steps, and the choice of the best model. */
-#include "core/clock.h"
+#include "base/clock.h"
 #include "train/run.h"
 
 /* Each rank has let pass so many in its part. */

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/atomic.h"
-#include "core/buffer.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/buffer.h"
 #include "net/weights.h"
 #include "train/run.h"
 

@@ -19,8 +19,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/recording.h"
+#include "base/alloc.h"
+#include "device/recording.h"
 #include "embed/feed.h"
 #include "nn/plan.h"
 #include "train/learner.h"
@@ -108,12 +108,12 @@ static void device_free(ki_learner *learner) {
     ki_backend *backend = learner->settings.backend;
     const ki_backend_type *type = backend->type;
     kith_error ignored;
-    (void)type->sync(backend, &ignored);
+    (void)type->memory.sync(backend, &ignored);
     ki_recording_release(&d->update, backend);
     ki_optim_free(d->optim);
     for (int i = KI_N_SIZED - 1; i >= 0; i--)
         course_release(d, &d->course[i]); /* the first outlives the others */
-    type->free(backend, d->stopped);
+    type->memory.free(backend, d->stopped);
     ki_feed_free(d->feed);
     if (d->queues) {
         d->queues->mark_free(backend, d->summed);
@@ -242,13 +242,13 @@ static kith_status course_for(device *d, int64_t m, bool *ret_is_new, kith_error
     if (is_new) {
         kith_status status = KITH_OK;
         if (d->due == c) status = collect(d, err);
-        if (status == KITH_OK) status = backend->type->sync(backend, err);
+        if (status == KITH_OK) status = backend->type->memory.sync(backend, err);
         if (status == KITH_OK) {
             course_release(d, c);
             status = make_course(d, c, m, err);
         }
         if (status != KITH_OK) {
-            (void)backend->type->sync(backend, NULL);
+            (void)backend->type->memory.sync(backend, NULL);
             course_release(d, c);
             ki_sized_forget(&d->sized, at);
             return status;
@@ -288,7 +288,7 @@ static kith_status device_make(const ki_learner_settings *settings, ki_learner *
     KI_CHECK(make_optimizer(d, settings->optim, err));
     KI_CHECK(ki_params_zero_diffs(settings->params, err));
     KI_CHECK(d->engine_type->clear_diffs(d->course[0].engine, err));
-    KI_CHECK(settings->backend->type->sync(settings->backend, err));
+    KI_CHECK(settings->backend->type->memory.sync(settings->backend, err));
     *ret_learner = &d->base;
     d = NULL;
 done:
@@ -307,8 +307,9 @@ static kith_status queue_batch(void *user, kith_error *err) {
     KI_TRY(d->engine_type->evaluate(c->engine, err));
     ki_backend_note(backend, "objective", 0);
     if (d->stopped) {
-        KI_TRY(backend->type->linear_grad(backend, &c->pooled_edge, c->pooled, d->stopped, s->net->embedding,
-                                          d->weight->diff, d->bias ? d->bias->diff : NULL, err));
+        KI_TRY(backend->type->kernels.linear_grad(backend, &c->pooled_edge, c->pooled, d->stopped,
+                                                  s->net->embedding, d->weight->diff,
+                                                  d->bias ? d->bias->diff : NULL, err));
         ki_backend_note(backend, "linear backward", 0);
     }
     if (!d->comm || !d->is_last) return ki_plan_backward(c->plan, err);
@@ -428,7 +429,7 @@ static kith_status device_embedding(ki_learner *learner, ki_real *ret, kith_erro
 static kith_status device_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err) {
     device *d = (device *)learner;
     const ki_learner_settings *s = &learner->settings;
-    KI_TRY(s->backend->type->sync(s->backend, err));
+    KI_TRY(s->backend->type->memory.sync(s->backend, err));
     KI_TRY(d->engine_type->pull(d->course[0].engine, err));
     return ki_learner_state_save(learner, d->optim, &d->copies, writer, err);
 }
@@ -438,7 +439,7 @@ static kith_status device_load(ki_learner *learner, const kith_tensors *tensors,
     const ki_learner_settings *s = &learner->settings;
     KI_TRY(ki_learner_state_load(learner, d->optim, tensors, err));
     KI_TRY(d->engine_type->push(d->course[0].engine, err));
-    return s->backend->type->sync(s->backend, err);
+    return s->backend->type->memory.sync(s->backend, err);
 }
 
 static const ki_plan *device_plan(const ki_learner *learner) {

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "embed/feed.h"
 #include "nn/plan.h"
 #include "train/learner.h"
@@ -157,10 +157,10 @@ static kith_status add_layer_grads(host *h, int64_t n, const ki_result *result, 
     const ki_shape pooled = KI_SHAPE2(n, h->host.shape[KI_TAP_POOLED].dim[1]);
     const ki_edge edge = {.shape = pooled,
                           .layout = KI_PLAIN,
-                          .bytes = s->backend->type->edge_bytes(s->backend, &pooled, KI_PLAIN)};
-    return s->backend->type->linear_grad(s->backend, &edge, h->host.value[KI_TAP_POOLED],
-                                         result->diff_stopped, s->net->embedding, h->weight->diff,
-                                         h->bias ? h->bias->diff : NULL, err);
+                          .bytes = s->backend->type->memory.edge_bytes(s->backend, &pooled, KI_PLAIN)};
+    return s->backend->type->kernels.linear_grad(s->backend, &edge, h->host.value[KI_TAP_POOLED],
+                                                 result->diff_stopped, s->net->embedding, h->weight->diff,
+                                                 h->bias ? h->bias->diff : NULL, err);
 }
 
 static void add_values(host *h, int micro, const ki_result *result) {

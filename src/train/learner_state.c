@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/checksum.h"
-#include "core/real.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/checksum.h"
+#include "base/real.h"
+#include "base/text.h"
 #include "train/learner.h"
 
 enum { MOST_NAME = 256 };

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/clock.h"
-#include "core/parallel.h"
-#include "core/text.h"
+#include "base/clock.h"
+#include "base/parallel.h"
+#include "base/text.h"
 #include "train/run.h"
 
 /* A failed step. An error that is not about numbers is passed on as it is. */

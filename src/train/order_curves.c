@@ -2,8 +2,8 @@
  * that was stopped and resumed, so they are read from there. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "train/run.h"

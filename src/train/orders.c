@@ -1,7 +1,7 @@
 /* Every order at test time (HORDE Table 1, dagger): what a term of the objective has for an image beside its embedding.
  * Each order alone at every evaluation; at the end also all of them together, with a PCA to the embedding's size. */
-#include "core/alloc.h"
-#include "core/clock.h"
+#include "base/alloc.h"
+#include "base/clock.h"
 #include "train/describe.h"
 #include "train/run.h"
 

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/atomic.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/rng.h"
 #include "kith/experimental/json.h"
 #include "train/run.h"
 

@@ -4,8 +4,8 @@
  * followed by ki_train_agree before ranks compute together again. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/cores.h"
+#include "base/alloc.h"
+#include "base/cores.h"
 #include "objective/engine.h"
 #include "train/run.h"
 

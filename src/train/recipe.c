@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/text.h"
 #include "data/input.h"
 #include "data/section.h"
 #include "hub/name.h"

@@ -15,10 +15,10 @@
 #ifndef KI_RECIPE_H
 #define KI_RECIPE_H
 
-#include "core/arena.h"
-#include "core/backend.h"
-#include "core/option.h"
+#include "base/arena.h"
+#include "base/option.h"
 #include "data/sampler/sampler.h"
+#include "device/backend.h"
 #include "io/run_paths.h"
 #include "kith/data.h"
 #include "kith/model.h"

@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/path.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/path.h"
+#include "base/text.h"
 #include "io/events.h"
 #include "io/file.h"
 #include "kith/experimental/json.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/atomic.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/text.h"
 #include "io/json.h"
 #include "judge/card.h"
 #include "judge/estimate.h"

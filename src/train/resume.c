@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "hub/name.h"
 #include "net/model_file.h"
 #include "train/run.h"

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/clock.h"
-#include "core/parallel.h"
-#include "core/text.h"
+#include "base/clock.h"
+#include "base/parallel.h"
+#include "base/text.h"
 
 double ki_train_wall(const ki_train_state *run) { return run->wall_seconds + ki_seconds_now() - run->began; }
 

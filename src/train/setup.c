@@ -3,12 +3,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/alloc.h"
-#include "core/atomic.h"
-#include "core/cores.h"
-#include "core/parallel.h"
-#include "core/rng.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/cores.h"
+#include "base/parallel.h"
+#include "base/rng.h"
+#include "base/text.h"
 #include "data/input.h"
 #include "data/section.h"
 #include "embed/preprocess.h"

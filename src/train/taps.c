@@ -1,7 +1,7 @@
 /* Taps: what plans are asked for, and where their values are. */
 #include "train/taps.h"
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 const ki_tap ki_net_taps[KI_N_NET_TAPS] = {KI_TAP_MAP, KI_TAP_POOLED, KI_TAP_EMBEDDING};
 
@@ -85,7 +85,7 @@ kith_status ki_taps_stopped(ki_backend *backend, const ki_objective *objective, 
     void *memory = NULL;
     const size_t bytes = (size_t)(batch * dim) * sizeof(ki_real);
     if (!ki_engine_stops(objective)) return KITH_OK;
-    KI_TRY(backend->type->alloc(backend, bytes, &memory, err));
+    KI_TRY(backend->type->memory.alloc(backend, bytes, &memory, err));
     *ret_stopped = memory;
-    return backend->type->zero(backend, memory, bytes, err);
+    return backend->type->memory.zero(backend, memory, bytes, err);
 }

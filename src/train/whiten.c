@@ -4,8 +4,8 @@
  * of knn/whiten.h evens them out. It is linear, and embeddings are compared by direction, so the layer W f + b becomes
  * (A W) f + A b: the model stays a network like any other. Source: Jégou and Chum, ECCV 2012 (for descriptors). */
 #include "knn/whiten.h"
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 #include "train/run.h"
 
 enum { CHUNK = 32 }; /* columns at a time */

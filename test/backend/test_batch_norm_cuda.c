@@ -290,18 +290,18 @@ static void check(const shape *s, bool is_bf16, ki_cuda_bn_way way) {
     /* The same bits from a graph, twice. */
     void *step = NULL;
     kith_error err;
-    assert_ok(backend->type->capture_begin(backend, &err), &err);
+    assert_ok(backend->type->recording.begin(backend, &err), &err);
     run(&b);
-    assert_ok(backend->type->capture_end(backend, &step, &err), &err);
+    assert_ok(backend->type->recording.end(backend, &step, &err), &err);
     for (int time = 0; time < 2; time++) {
         init_params(&b);
-        assert_ok(backend->type->capture_launch(backend, step, &err), &err);
+        assert_ok(backend->type->recording.launch(backend, step, &err), &err);
         take_results(&b, again);
         if (memcmp(first, again, result_bytes(&b)) != 0)
             fail_msg("%s: other bits from launch %d of the graph", name_of(&b), time);
     }
     check_counters(&b);
-    backend->type->capture_free(backend, step);
+    backend->type->recording.free(backend, step);
     free(first);
     free(again);
     bench_release(&b);

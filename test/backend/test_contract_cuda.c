@@ -1,4 +1,4 @@
-/* What core/backend.h promises, on cuda: gradients accumulate, the same bits every time, optimizers as ref's, sums of
+/* What device/backend.h promises, on cuda: gradients accumulate, the same bits every time, optimizers as ref's, sums of
  * squares, captured steps that read the clock when they run, one line when memory is out. */
 #include <math.h>
 #include <pthread.h>
@@ -58,7 +58,7 @@ static void test_same_bits_every_time(void **state) {
             op_run a, b;
             kith_error err;
             op_case_parse(split[i], &c);
-            if (!cuda[0]->type->kernels[c.kind]) continue;
+            if (!cuda[0]->type->kernels.of[c.kind]) continue;
             assert_ok(op_run_init(&a, &c, cuda[precision], &err), &err);
             assert_ok(op_run_init(&b, &c, cuda[precision], &err), &err);
             op_run_step(&a);
@@ -78,26 +78,27 @@ static void test_join(void **state) {
     /* As it is; and a slice of a wider map, at an odd place. */
     for (int gap = 0; gap <= 3; gap += 3) {
         ki_edge edge = {.shape = KI_SHAPE4(2, C, 5, 5), .layout = KI_NATIVE};
-        edge.bytes = type->edge_bytes(cuda[0], &edge.shape, edge.layout);
+        edge.bytes = type->memory.edge_bytes(cuda[0], &edge.shape, edge.layout);
         edge.pitch = gap ? C + gap : 0;
         void *part[4], *memory[4];
         ki_real host[4][N], got[N];
         for (int p = 0; p < 4; p++) {
             for (int i = 0; i < N; i++) host[p][i] = (ki_real)((i * 7 + p * 3) % 11) - 5;
-            assert_ok(type->alloc(cuda[0], 2 * edge.bytes, &memory[p], &err), &err);
+            assert_ok(type->memory.alloc(cuda[0], 2 * edge.bytes, &memory[p], &err), &err);
             part[p] = (float *)memory[p] + gap;
-            assert_ok(type->import(cuda[0], &edge, part[p], host[p], &err), &err);
+            assert_ok(type->memory.import(cuda[0], &edge, part[p], host[p], &err), &err);
         }
         /* The sum overwrites part 1; part 3 is the mask. */
-        assert_ok(type->join(cuda[0], &edge, 3, (const void *const *)part, part[3], part[1], &err), &err);
-        assert_ok(type->export(cuda[0], &edge, part[1], got, &err), &err);
-        assert_ok(type->sync(cuda[0], &err), &err);
+        assert_ok(type->kernels.join(cuda[0], &edge, 3, (const void *const *)part, part[3], part[1], &err),
+                  &err);
+        assert_ok(type->memory.export(cuda[0], &edge, part[1], got, &err), &err);
+        assert_ok(type->memory.sync(cuda[0], &err), &err);
         for (int i = 0; i < N; i++) {
             const ki_real wanted = host[3][i] > 0 ? host[0][i] + host[1][i] + host[2][i] : 0;
             if (got[i] != wanted)
                 fail_msg("gap %d: join[%d] is %g, wanted %g", gap, i, (double)got[i], (double)wanted);
         }
-        for (int p = 0; p < 4; p++) type->free(cuda[0], memory[p]);
+        for (int p = 0; p < 4; p++) type->memory.free(cuda[0], memory[p]);
     }
 }
 
@@ -124,14 +125,15 @@ static void store_init(store *s, ki_backend *backend, const ki_optim_step *step)
     float *host = malloc((size_t)(4 * s->n) * sizeof *host);
     assert_non_null(host);
     for (int64_t i = 0; i < 4 * s->n; i++) host[i] = i < 2 * s->n ? (float)((i * 7919) % 1009) / 504 - 1 : 0;
-    assert_ok(backend->type->alloc(backend, (size_t)(4 * s->n) * sizeof *host, &memory, &err), &err);
+    assert_ok(backend->type->memory.alloc(backend, (size_t)(4 * s->n) * sizeof *host, &memory, &err), &err);
     s->memory = memory;
-    assert_ok(backend->type->upload(backend, memory, host, (size_t)(4 * s->n) * sizeof *host, &err), &err);
-    assert_ok(backend->type->alloc(backend, N_RUNS * sizeof *s->norms, &memory, &err), &err);
+    assert_ok(backend->type->memory.upload(backend, memory, host, (size_t)(4 * s->n) * sizeof *host, &err),
+              &err);
+    assert_ok(backend->type->memory.alloc(backend, N_RUNS * sizeof *s->norms, &memory, &err), &err);
     s->norms = memory;
-    assert_ok(backend->type->alloc(backend, sizeof *s->clock, &memory, &err), &err);
+    assert_ok(backend->type->memory.alloc(backend, sizeof *s->clock, &memory, &err), &err);
     s->clock = memory;
-    assert_ok(backend->type->sync(backend, &err), &err);
+    assert_ok(backend->type->memory.sync(backend, &err), &err);
     free(host);
     int64_t at = 0;
     for (int i = 0; i < N_RUNS; at += s->run[i].n, i++) {
@@ -149,16 +151,16 @@ static void store_init(store *s, ki_backend *backend, const ki_optim_step *step)
 }
 
 static void store_release(store *s) {
-    s->backend->type->free(s->backend, s->memory);
-    s->backend->type->free(s->backend, s->norms);
-    s->backend->type->free(s->backend, s->clock);
+    s->backend->type->memory.free(s->backend, s->memory);
+    s->backend->type->memory.free(s->backend, s->norms);
+    s->backend->type->memory.free(s->backend, s->clock);
 }
 
 static void store_tick(store *s, int64_t t) {
     kith_error err;
     const ki_optim_clock clock = {.lr = 0.01 / (double)t, .t = t};
-    assert_ok(s->backend->type->upload(s->backend, s->clock, &clock, sizeof clock, &err), &err);
-    assert_ok(s->backend->type->sync(s->backend, &err), &err);
+    assert_ok(s->backend->type->memory.upload(s->backend, s->clock, &clock, sizeof clock, &err), &err);
+    assert_ok(s->backend->type->memory.sync(s->backend, &err), &err);
 }
 
 static void store_step(store *s, ki_optim_step step) {
@@ -167,10 +169,10 @@ static void store_step(store *s, ki_optim_step step) {
     step.n_runs = N_RUNS;
     step.runs = s->run;
     if (step.max_norm > 0) {
-        assert_ok(s->backend->type->sum_squares(s->backend, N_RUNS, s->run, s->norms, &err), &err);
+        assert_ok(s->backend->type->optimizers.sum_squares(s->backend, N_RUNS, s->run, s->norms, &err), &err);
         step.norm_sq = s->norms;
     }
-    assert_ok(s->backend->type->optim(s->backend, &step, &err), &err);
+    assert_ok(s->backend->type->optimizers.update(s->backend, &step, &err), &err);
 }
 
 static void compare_optim(const char *name, ki_optim_step step) {
@@ -189,11 +191,13 @@ static void compare_optim(const char *name, ki_optim_step step) {
     float *got = malloc((size_t)(4 * a.n) * sizeof *got),
           *wanted = malloc((size_t)(4 * a.n) * sizeof *wanted);
     assert_true(got && wanted);
-    assert_ok(a.backend->type->download(a.backend, a.memory, got, (size_t)(4 * a.n) * sizeof *got, &err),
-              &err);
-    assert_ok(b.backend->type->download(b.backend, b.memory, wanted, (size_t)(4 * a.n) * sizeof *got, &err),
-              &err);
-    assert_ok(a.backend->type->sync(a.backend, &err), &err);
+    assert_ok(
+        a.backend->type->memory.download(a.backend, a.memory, got, (size_t)(4 * a.n) * sizeof *got, &err),
+        &err);
+    assert_ok(
+        b.backend->type->memory.download(b.backend, b.memory, wanted, (size_t)(4 * a.n) * sizeof *got, &err),
+        &err);
+    assert_ok(a.backend->type->memory.sync(a.backend, &err), &err);
     static const char *const what[] = {"values", "gradients", "first moments", "second moments"};
     for (int k = 0; k < 4; k++) {
         const double error = op_relative_l2(got + k * a.n, wanted + k * a.n, a.n);
@@ -235,24 +239,24 @@ static void test_a_captured_update_reads_the_clock(void **state) {
     void *graph = NULL;
     store_init(&a, cuda[0], &step);
     store_init(&b, cuda[0], &step);
-    assert_ok(cuda[0]->type->capture_begin(cuda[0], &err), &err);
+    assert_ok(cuda[0]->type->recording.begin(cuda[0], &err), &err);
     store_step(&a, step);
-    assert_ok(cuda[0]->type->capture_end(cuda[0], &graph, &err), &err);
+    assert_ok(cuda[0]->type->recording.end(cuda[0], &graph, &err), &err);
     for (int64_t t = 1; t <= 3; t++) {
         store_tick(&a, t);
-        assert_ok(cuda[0]->type->capture_launch(cuda[0], graph, &err), &err);
+        assert_ok(cuda[0]->type->recording.launch(cuda[0], graph, &err), &err);
         store_tick(&b, t);
         store_step(&b, step);
     }
     float got[LONGEST], wanted[LONGEST];
-    assert_ok(cuda[0]->type->download(cuda[0], a.run[3].value, got, sizeof got, &err), &err);
-    assert_ok(cuda[0]->type->download(cuda[0], b.run[3].value, wanted, sizeof wanted, &err), &err);
-    assert_ok(cuda[0]->type->sync(cuda[0], &err), &err);
+    assert_ok(cuda[0]->type->memory.download(cuda[0], a.run[3].value, got, sizeof got, &err), &err);
+    assert_ok(cuda[0]->type->memory.download(cuda[0], b.run[3].value, wanted, sizeof wanted, &err), &err);
+    assert_ok(cuda[0]->type->memory.sync(cuda[0], &err), &err);
     for (int i = 0; i < LONGEST; i++) {
         if (got[i] != wanted[i])
             fail_msg("value %d is %.9g, wanted %.9g", i, (double)got[i], (double)wanted[i]);
     }
-    cuda[0]->type->capture_free(cuda[0], graph);
+    cuda[0]->type->recording.free(cuda[0], graph);
     store_release(&a);
     store_release(&b);
 }
@@ -264,19 +268,19 @@ static void test_sum_squares(void **state) {
     const ki_backend_type *type = cuda[0]->type;
     kith_error err;
     void *x = NULL, *dst = NULL;
-    assert_ok(type->alloc(cuda[0], (LONG + 1) * sizeof(float), &x, &err), &err);
-    assert_ok(type->alloc(cuda[0], N * sizeof(double), &dst, &err), &err);
+    assert_ok(type->memory.alloc(cuda[0], (LONG + 1) * sizeof(float), &x, &err), &err);
+    assert_ok(type->memory.alloc(cuda[0], N * sizeof(double), &dst, &err), &err);
     float *host = malloc((LONG + 1) * sizeof *host);
     assert_non_null(host);
     for (int64_t i = 0; i <= LONG; i++) host[i] = (float)((i * 7919) % 1013) / 512 - 1;
-    assert_ok(type->upload(cuda[0], x, host, (LONG + 1) * sizeof(float), &err), &err);
+    assert_ok(type->memory.upload(cuda[0], x, host, (LONG + 1) * sizeof(float), &err), &err);
     for (int shift = 0; shift < 2; shift++) { /* aligned, and not */
         ki_optim_run runs[N] = {0};
         double got[N];
         for (int r = 0; r < N; r++) runs[r] = (ki_optim_run){.n = n[r], .diff = (float *)x + shift};
-        assert_ok(type->sum_squares(cuda[0], N, runs, dst, &err), &err);
-        assert_ok(type->download(cuda[0], dst, got, sizeof got, &err), &err);
-        assert_ok(type->sync(cuda[0], &err), &err);
+        assert_ok(type->optimizers.sum_squares(cuda[0], N, runs, dst, &err), &err);
+        assert_ok(type->memory.download(cuda[0], dst, got, sizeof got, &err), &err);
+        assert_ok(type->memory.sync(cuda[0], &err), &err);
         double wanted = 0;
         int64_t i = 0;
         for (int r = 0; r < N; r++) {
@@ -286,8 +290,8 @@ static void test_sum_squares(void **state) {
         }
     }
     free(host);
-    type->free(cuda[0], x);
-    type->free(cuda[0], dst);
+    type->memory.free(cuda[0], x);
+    type->memory.free(cuda[0], dst);
 }
 
 static void test_maps_come_back(void **state) {
@@ -300,15 +304,15 @@ static void test_maps_come_back(void **state) {
             kith_error err;
             ki_edge edge = {.shape = KI_SHAPE4(2, 37, 4, 9), .layout = plain ? KI_PLAIN : KI_NATIVE};
             void *ptr = NULL;
-            edge.bytes = type->edge_bytes(cuda[precision], &edge.shape, edge.layout);
+            edge.bytes = type->memory.edge_bytes(cuda[precision], &edge.shape, edge.layout);
             assert_int_equal(edge.bytes % 16, 0);
-            assert_ok(type->alloc(cuda[precision], edge.bytes, &ptr, &err), &err);
-            assert_ok(type->import(cuda[precision], &edge, ptr, host, &err), &err);
+            assert_ok(type->memory.alloc(cuda[precision], edge.bytes, &ptr, &err), &err);
+            assert_ok(type->memory.import(cuda[precision], &edge, ptr, host, &err), &err);
             memset(back, 0, sizeof back);
-            assert_ok(type->export(cuda[precision], &edge, ptr, back, &err), &err);
-            assert_ok(type->sync(cuda[precision], &err), &err);
+            assert_ok(type->memory.export(cuda[precision], &edge, ptr, back, &err), &err);
+            assert_ok(type->memory.sync(cuda[precision], &err), &err);
             assert_memory_equal(host, back, sizeof host);
-            type->free(cuda[precision], ptr);
+            type->memory.free(cuda[precision], ptr);
         }
     }
 }
@@ -322,13 +326,13 @@ static void *sum_elsewhere(void *context) {
     ki_edge edge = {.shape = KI_SHAPE2(2, 2), .layout = KI_PLAIN, .bytes = sizeof host};
     kith_error err;
     void *x = NULL;
-    if (type->alloc(backend, sizeof host, &x, &err) != KITH_OK) return NULL;
+    if (type->memory.alloc(backend, sizeof host, &x, &err) != KITH_OK) return NULL;
     const void *const parts[] = {x, x};
-    bool ok = type->upload(backend, x, host, sizeof host, &err) == KITH_OK &&
-              type->join(backend, &edge, 2, parts, NULL, x, &err) == KITH_OK &&
-              type->download(backend, x, got, sizeof got, &err) == KITH_OK &&
-              type->sync(backend, &err) == KITH_OK;
-    type->free(backend, x);
+    bool ok = type->memory.upload(backend, x, host, sizeof host, &err) == KITH_OK &&
+              type->kernels.join(backend, &edge, 2, parts, NULL, x, &err) == KITH_OK &&
+              type->memory.download(backend, x, got, sizeof got, &err) == KITH_OK &&
+              type->memory.sync(backend, &err) == KITH_OK;
+    type->memory.free(backend, x);
     return ok ? got : NULL;
 }
 
@@ -365,15 +369,15 @@ static void test_out_of_memory_names_the_sizes(void **state) {
     (void)state;
     kith_error err = {0};
     void *ptr = NULL;
-    assert_int_equal(cuda[0]->type->alloc(cuda[0], (size_t)1 << 44, &ptr, &err), KITH_ENOMEM);
+    assert_int_equal(cuda[0]->type->memory.alloc(cuda[0], (size_t)1 << 44, &ptr, &err), KITH_ENOMEM);
     if (!strstr(err.message, "16384.00 GiB wanted, ") || !strstr(err.message, " GiB free of "))
         fail_msg("the line is: %s", err.message);
     assert_true(err.hint[0] != '\0');
     /* And the device goes on. */
-    assert_ok(cuda[0]->type->alloc(cuda[0], 1 << 20, &ptr, &err), &err);
-    assert_ok(cuda[0]->type->zero(cuda[0], ptr, 1 << 20, &err), &err);
-    assert_ok(cuda[0]->type->sync(cuda[0], &err), &err);
-    cuda[0]->type->free(cuda[0], ptr);
+    assert_ok(cuda[0]->type->memory.alloc(cuda[0], 1 << 20, &ptr, &err), &err);
+    assert_ok(cuda[0]->type->memory.zero(cuda[0], ptr, 1 << 20, &err), &err);
+    assert_ok(cuda[0]->type->memory.sync(cuda[0], &err), &err);
+    cuda[0]->type->memory.free(cuda[0], ptr);
 }
 
 int main(void) {

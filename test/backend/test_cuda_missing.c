@@ -1,7 +1,7 @@
 /* A kith without the CUDA plugin, or without a device, says so. */
 #include <string.h>
 
-#include "core/backend.h"
+#include "device/backend.h"
 #include "support/testing.h"
 
 static void test_missing_cuda_is_said(void **state) {

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/backend.h"
-#include "core/rng.h"
-#include "core/tensor.h"
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "base/shape.h"
+#include "device/backend.h"
 #include "support/op_check.h"
 #include "support/testing.h"
 
@@ -18,8 +18,8 @@ static ki_backend *open_with(ki_precision precision) {
 static void *to_device(ki_backend *b, const void *host, size_t bytes) {
     void *ptr = NULL;
     kith_error err;
-    assert_ok(b->type->alloc(b, bytes, &ptr, &err), &err);
-    assert_ok(b->type->upload(b, ptr, host, bytes, &err), &err);
+    assert_ok(b->type->memory.alloc(b, bytes, &ptr, &err), &err);
+    assert_ok(b->type->memory.upload(b, ptr, host, bytes, &err), &err);
     return ptr;
 }
 
@@ -44,14 +44,14 @@ static void check(ki_precision precision, int c, bool windows, bool bgr) {
     step.pixels = device_pixels;
     step.window = windows ? device_window : NULL;
     ki_edge edge = {.shape = KI_SHAPE4(MB, c, OH, OW), .layout = KI_PLAIN};
-    edge.bytes = b->type->edge_bytes(b, &edge.shape, edge.layout);
+    edge.bytes = b->type->memory.edge_bytes(b, &edge.shape, edge.layout);
     void *dst = NULL;
-    assert_ok(b->type->alloc(b, edge.bytes, &dst, &err), &err);
+    assert_ok(b->type->memory.alloc(b, edge.bytes, &dst, &err), &err);
     for (size_t i = 0; i < N_ROWS(before); i++) before[i] = -7;
-    assert_ok(b->type->import(b, &edge, dst, before, &err), &err);
-    assert_ok(b->type->images(b, &step, &edge, dst, &err), &err);
-    assert_ok(b->type->export(b, &edge, dst, found, &err), &err);
-    assert_ok(b->type->sync(b, &err), &err);
+    assert_ok(b->type->memory.import(b, &edge, dst, before, &err), &err);
+    assert_ok(b->type->kernels.images(b, &step, &edge, dst, &err), &err);
+    assert_ok(b->type->memory.export(b, &edge, dst, found, &err), &err);
+    assert_ok(b->type->memory.sync(b, &err), &err);
     for (int n = 0; n < MB; n++) {
         for (int k = 0; k < c; k++) {
             for (int y = 0; y < OH; y++) {
@@ -74,12 +74,12 @@ static void check(ki_precision precision, int c, bool windows, bool bgr) {
         }
     }
     step.n = MB + 1;
-    assert_int_equal(b->type->images(b, &step, &edge, dst, &err), KITH_ESHAPE);
+    assert_int_equal(b->type->kernels.images(b, &step, &edge, dst, &err), KITH_ESHAPE);
     step.n = N, step.c = c + 1;
-    assert_int_equal(b->type->images(b, &step, &edge, dst, &err), KITH_ESHAPE);
-    b->type->free(b, dst);
-    b->type->free(b, device_pixels);
-    b->type->free(b, device_window);
+    assert_int_equal(b->type->kernels.images(b, &step, &edge, dst, &err), KITH_ESHAPE);
+    b->type->memory.free(b, dst);
+    b->type->memory.free(b, device_pixels);
+    b->type->memory.free(b, device_window);
     ki_backend_close(b);
 }
 
@@ -109,8 +109,8 @@ static void test_queues(void **state) {
     ki_mark *copied = NULL, *consumed = NULL;
     assert_ok(q->host_alloc(b, BYTES, &host, &err), &err);
     assert_ok(q->host_alloc(b, BYTES, &back, &err), &err);
-    assert_ok(b->type->alloc(b, BYTES, &staging, &err), &err);
-    assert_ok(b->type->alloc(b, BYTES, &dst, &err), &err);
+    assert_ok(b->type->memory.alloc(b, BYTES, &staging, &err), &err);
+    assert_ok(b->type->memory.alloc(b, BYTES, &dst, &err), &err);
     assert_ok(q->mark_new(b, &copied, &err), &err);
     assert_ok(q->mark_new(b, &consumed, &err), &err);
     for (int i = 0; i < ROUNDS; i++) {
@@ -124,7 +124,7 @@ static void test_queues(void **state) {
         assert_ok(q->mark_wait(b, copied, &err), &err);
         if (i % 7 != 0) continue;
         assert_ok(q->copy(b, KI_QUEUE_MAIN, back, dst, BYTES, &err), &err);
-        assert_ok(b->type->sync(b, &err), &err);
+        assert_ok(b->type->memory.sync(b, &err), &err);
         assert_memory_equal(back, host, BYTES);
     }
     double seconds = -1;
@@ -138,8 +138,8 @@ static void test_queues(void **state) {
     q->mark_free(b, consumed);
     q->host_free(b, host);
     q->host_free(b, back);
-    b->type->free(b, staging);
-    b->type->free(b, dst);
+    b->type->memory.free(b, staging);
+    b->type->memory.free(b, dst);
     ki_backend_close(b);
 }
 

@@ -1,4 +1,4 @@
-/* What core/backend.h promises of every backend, checked on ref and cpu: parameter gradients
+/* What device/backend.h promises of every backend, checked on ref and cpu: parameter gradients
  * accumulate, results do not depend on the number of threads, join, adam and the sums of
  * gradients do what they say, and
  * running out of memory is an error that leaves nothing behind. */
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 #include "kith/array.h"
 #include "kith/log.h"
 #include "support/op_check.h"
@@ -86,33 +86,34 @@ static void test_join(void **state) {
         const ki_backend_type *type = backend->type;
         kith_error err;
         ki_edge edge = {.shape = KI_SHAPE4(2, 20, 5, 5), .layout = KI_NATIVE};
-        edge.bytes = type->edge_bytes(backend, &edge.shape, edge.layout);
+        edge.bytes = type->memory.edge_bytes(backend, &edge.shape, edge.layout);
         void *part[4];
         ki_real host[4][N], got[N];
         for (int p = 0; p < 4; p++) {
             for (int i = 0; i < N; i++) host[p][i] = (ki_real)((i * 7 + p * 3) % 11) - 5;
-            assert_ok(type->alloc(backend, edge.bytes, &part[p], &err), &err);
-            assert_ok(type->import(backend, &edge, part[p], host[p], &err), &err);
+            assert_ok(type->memory.alloc(backend, edge.bytes, &part[p], &err), &err);
+            assert_ok(type->memory.import(backend, &edge, part[p], host[p], &err), &err);
         }
         /* The sum overwrites part 1; part 3 is the mask. */
-        assert_ok(type->join(backend, &edge, 3, (const void *const *)part, part[3], part[1], &err), &err);
-        assert_ok(type->export(backend, &edge, part[1], got, &err), &err);
-        assert_ok(type->sync(backend, &err), &err);
+        assert_ok(type->kernels.join(backend, &edge, 3, (const void *const *)part, part[3], part[1], &err),
+                  &err);
+        assert_ok(type->memory.export(backend, &edge, part[1], got, &err), &err);
+        assert_ok(type->memory.sync(backend, &err), &err);
         for (int i = 0; i < N; i++) {
             const ki_real wanted = host[3][i] > 0 ? host[0][i] + host[1][i] + host[2][i] : 0;
             if (got[i] != wanted)
                 fail_msg("%s: join[%d] is %g, wanted %g", backends[b], i, (double)got[i], (double)wanted);
         }
         const void *const again[] = {part[0], part[2]};
-        assert_ok(type->join(backend, &edge, 2, again, NULL, part[3], &err), &err);
-        assert_ok(type->export(backend, &edge, part[3], got, &err), &err);
-        assert_ok(type->sync(backend, &err), &err);
+        assert_ok(type->kernels.join(backend, &edge, 2, again, NULL, part[3], &err), &err);
+        assert_ok(type->memory.export(backend, &edge, part[3], got, &err), &err);
+        assert_ok(type->memory.sync(backend, &err), &err);
         for (int i = 0; i < N; i++) {
             if (got[i] != host[0][i] + host[2][i])
                 fail_msg("%s: unmasked join[%d] is %g, wanted %g", backends[b], i, (double)got[i],
                          (double)(host[0][i] + host[2][i]));
         }
-        for (int p = 0; p < 4; p++) type->free(backend, part[p]);
+        for (int p = 0; p < 4; p++) type->memory.free(backend, part[p]);
         ki_backend_close(backend);
     }
 }
@@ -133,18 +134,19 @@ static void check_adam(const char *backend_name, const kith_tensors *tensors, bo
     kith_error err;
     void *device[4]; /* value, diff, m, v */
     for (int i = 0; i < 4; i++) {
-        assert_ok(type->alloc(backend, N * sizeof(ki_real), &device[i], &err), &err);
-        assert_ok(type->zero(backend, device[i], N * sizeof(ki_real), &err), &err);
+        assert_ok(type->memory.alloc(backend, N * sizeof(ki_real), &device[i], &err), &err);
+        assert_ok(type->memory.zero(backend, device[i], N * sizeof(ki_real), &err), &err);
     }
     void *clock = NULL;
-    assert_ok(type->alloc(backend, sizeof(ki_optim_clock), &clock, &err), &err);
+    assert_ok(type->memory.alloc(backend, sizeof(ki_optim_clock), &clock, &err), &err);
     const float *diffs = golden(tensors, is_adamw ? "adamw|diffs" : "adam|diffs", (int64_t)N * STEPS);
     const float *value = golden(tensors, is_adamw ? "adamw|value" : "adam|value", N);
-    assert_ok(type->upload(backend, device[0], value, N * sizeof(ki_real), &err), &err);
+    assert_ok(type->memory.upload(backend, device[0], value, N * sizeof(ki_real), &err), &err);
     for (int t = 1; t <= STEPS; t++) {
-        assert_ok(type->upload(backend, device[1], diffs + (t - 1) * N, N * sizeof(ki_real), &err), &err);
+        assert_ok(type->memory.upload(backend, device[1], diffs + (t - 1) * N, N * sizeof(ki_real), &err),
+                  &err);
         const ki_optim_clock now = {.lr = 0.01, .t = t};
-        assert_ok(type->upload(backend, clock, &now, sizeof now, &err), &err);
+        assert_ok(type->memory.upload(backend, clock, &now, sizeof now, &err), &err);
         const ki_optim_run run = {.n = N,
                                   .value = device[0],
                                   .diff = device[1],
@@ -161,17 +163,17 @@ static void check_adam(const char *backend_name, const kith_tensors *tensors, bo
                                     .clock = clock,
                                     .n_runs = 1,
                                     .runs = &run};
-        assert_ok(type->optim(backend, &step, &err), &err);
+        assert_ok(type->optimizers.update(backend, &step, &err), &err);
     }
-    type->free(backend, clock);
+    type->memory.free(backend, clock);
     ki_real got[N];
-    assert_ok(type->download(backend, device[0], got, sizeof got, &err), &err);
-    assert_ok(type->sync(backend, &err), &err);
+    assert_ok(type->memory.download(backend, device[0], got, sizeof got, &err), &err);
+    assert_ok(type->memory.sync(backend, &err), &err);
     const double error =
         op_relative_l2(got, golden(tensors, is_adamw ? "adamw|new_value" : "adam|new_value", N), N);
     if (!(error < 1e-6))
         fail_msg("%s on %s is off by %.3g", is_adamw ? "AdamW" : "Adam", backend_name, error);
-    for (int i = 0; i < 4; i++) type->free(backend, device[i]);
+    for (int i = 0; i < 4; i++) type->memory.free(backend, device[i]);
     ki_backend_close(backend);
 }
 
@@ -197,21 +199,21 @@ static void test_sum_squares(void **state) {
         ki_backend *backend = op_backend(backends[b], NULL);
         const ki_backend_type *type = backend->type;
         void *x = NULL, *dst = NULL;
-        assert_ok(type->alloc(backend, LONG * sizeof(float), &x, &err), &err);
-        assert_ok(type->alloc(backend, N_RUNS * sizeof(double), &dst, &err), &err);
+        assert_ok(type->memory.alloc(backend, LONG * sizeof(float), &x, &err), &err);
+        assert_ok(type->memory.alloc(backend, N_RUNS * sizeof(double), &dst, &err), &err);
         float *host = malloc(LONG * sizeof *host);
         assert_non_null(host);
         for (int64_t i = 0; i < LONG; i++) host[i] = (float)((i * 7919) % 1013) / 512 - 1;
-        assert_ok(type->upload(backend, x, host, LONG * sizeof(float), &err), &err);
+        assert_ok(type->memory.upload(backend, x, host, LONG * sizeof(float), &err), &err);
         ki_optim_run runs[N_RUNS] = {0};
         double one[N_RUNS], many[N_RUNS];
         for (int r = 0; r < N_RUNS; r++) runs[r] = (ki_optim_run){.n = n[r], .diff = x};
         for (int n_threads = 1; n_threads <= 3; n_threads += 2) {
             ki_threads_set(n_threads);
-            assert_ok(type->sum_squares(backend, N_RUNS, runs, dst, &err), &err);
+            assert_ok(type->optimizers.sum_squares(backend, N_RUNS, runs, dst, &err), &err);
             double *got = n_threads == 1 ? one : many;
-            assert_ok(type->download(backend, dst, got, sizeof one, &err), &err);
-            assert_ok(type->sync(backend, &err), &err);
+            assert_ok(type->memory.download(backend, dst, got, sizeof one, &err), &err);
+            assert_ok(type->memory.sync(backend, &err), &err);
         }
         ki_threads_set(0);
         double wanted = 0;
@@ -226,8 +228,8 @@ static void test_sum_squares(void **state) {
                          (long long)n[r], one[r], many[r]);
         }
         free(host);
-        type->free(backend, x);
-        type->free(backend, dst);
+        type->memory.free(backend, x);
+        type->memory.free(backend, dst);
         ki_backend_close(backend);
     }
 }
@@ -244,23 +246,24 @@ static void test_linear_grad(void **state) {
         ki_backend *backend = op_backend(backends[b], NULL);
         const ki_backend_type *type = backend->type;
         ki_edge edge = {.shape = KI_SHAPE2(MB, IC), .layout = KI_PLAIN};
-        edge.bytes = type->edge_bytes(backend, &edge.shape, edge.layout);
+        edge.bytes = type->memory.edge_bytes(backend, &edge.shape, edge.layout);
         ki_real grad[OC * IC + OC];
         for (int i = 0; i < OC * IC + OC; i++) grad[i] = (ki_real)i;
         void *device[3];
-        assert_ok(type->alloc(backend, edge.bytes, &device[0], &err), &err);
-        assert_ok(type->alloc(backend, sizeof diff_dst, &device[1], &err), &err);
-        assert_ok(type->alloc(backend, sizeof grad, &device[2], &err), &err);
-        assert_ok(type->import(backend, &edge, device[0], src, &err), &err);
-        assert_ok(type->upload(backend, device[1], diff_dst, sizeof diff_dst, &err), &err);
-        assert_ok(type->upload(backend, device[2], grad, sizeof grad, &err), &err);
+        assert_ok(type->memory.alloc(backend, edge.bytes, &device[0], &err), &err);
+        assert_ok(type->memory.alloc(backend, sizeof diff_dst, &device[1], &err), &err);
+        assert_ok(type->memory.alloc(backend, sizeof grad, &device[2], &err), &err);
+        assert_ok(type->memory.import(backend, &edge, device[0], src, &err), &err);
+        assert_ok(type->memory.upload(backend, device[1], diff_dst, sizeof diff_dst, &err), &err);
+        assert_ok(type->memory.upload(backend, device[2], grad, sizeof grad, &err), &err);
         ki_real *weights = device[2];
-        assert_ok(
-            type->linear_grad(backend, &edge, device[0], device[1], OC, weights, weights + OC * IC, &err),
-            &err);
-        assert_ok(type->linear_grad(backend, &edge, device[0], device[1], OC, weights, NULL, &err), &err);
-        assert_ok(type->download(backend, device[2], grad, sizeof grad, &err), &err);
-        assert_ok(type->sync(backend, &err), &err);
+        assert_ok(type->kernels.linear_grad(backend, &edge, device[0], device[1], OC, weights,
+                                            weights + OC * IC, &err),
+                  &err);
+        assert_ok(type->kernels.linear_grad(backend, &edge, device[0], device[1], OC, weights, NULL, &err),
+                  &err);
+        assert_ok(type->memory.download(backend, device[2], grad, sizeof grad, &err), &err);
+        assert_ok(type->memory.sync(backend, &err), &err);
         for (int i = 0; i < OC * IC + OC; i++) {
             double wanted = i;
             for (int n = 0; n < MB; n++)
@@ -269,7 +272,7 @@ static void test_linear_grad(void **state) {
             if (!(fabs((double)grad[i] - wanted) < 1e-4))
                 fail_msg("%s: gradient %d is %.9g, wanted %.9g", backends[b], i, (double)grad[i], wanted);
         }
-        for (int i = 0; i < 3; i++) type->free(backend, device[i]);
+        for (int i = 0; i < 3; i++) type->memory.free(backend, device[i]);
         ki_backend_close(backend);
     }
 }
@@ -297,7 +300,7 @@ static void test_ref_refuses_fusions(void **state) {
     const ki_edge edge = {.shape = KI_SHAPE4(2, 3, 4, 4), .layout = KI_NATIVE, .bytes = 96 * sizeof(ki_real)};
     const ki_kernel_spec spec = {
         .kind = KI_OP_BATCH_NORM, .attr = &attr, .n_src = 1, .src = {edge}, .dst = edge, .has_relu = true};
-    assert_int_equal(backend->type->kernels[spec.kind]->create(backend, &spec, &info, &kernel, &err),
+    assert_int_equal(backend->type->kernels.of[spec.kind]->create(backend, &spec, &info, &kernel, &err),
                      KITH_EUNSUPPORTED);
     assert_null(kernel);
     ki_backend_close(backend);

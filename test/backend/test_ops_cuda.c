@@ -125,7 +125,7 @@ static void compare_op(ki_op_kind kind) {
     op_case cases[2 * OP_MAX_CASES];
     int n = op_cases_read(ki_op_name(kind), cases);
     n += op_cases_read("small", cases + n);
-    if (!cuda[0]->type->kernels[kind]) {
+    if (!cuda[0]->type->kernels.of[kind]) {
         print_message("no kernel for %s\n", ki_op_name(kind));
         skip();
     }

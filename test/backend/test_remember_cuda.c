@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "backend/cuda/conv/remember.h"
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "kith/log.h"
 #include "support/testing.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/sanitizer.h"
+#include "base/sanitizer.h"
 #include "support/testing.h"
 
 static char output[65536], folder[256];

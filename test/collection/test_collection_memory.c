@@ -1,6 +1,6 @@
 /* Memory ends at any moment of a change: a new collection leaves nothing, one that is there stays as it was, and both go on afterwards. */
+#include "base/alloc.h"
 #include "collection/made_collection.h"
-#include "core/alloc.h"
 
 static int set_up(void **state) {
     (void)state;

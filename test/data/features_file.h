@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "kith/array.h"
 #include "support/testing.h"
 

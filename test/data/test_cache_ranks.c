@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/loader/cache.h"
 #include "data/loader/shared.h"
 #include "support/thread_ranks.h"

@@ -6,7 +6,7 @@
 
 #include <zlib.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/mat_file.h"
 #include "data/miniature.h"
 #include "kith/log.h"

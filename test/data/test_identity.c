@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/miniature.h"
 
 #define HEAD "path,label,split\n"

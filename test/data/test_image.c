@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "kith/array.h"
 #include "kith/log.h"
 #include "support/hostile.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/loader/cache.h"
 #include "data/miniature.h"
 #include "kith/log.h"

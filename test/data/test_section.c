@@ -1,5 +1,5 @@
 /* The data section of a recipe: what goes together, and which classes it leaves for training. */
-#include "core/arena.h"
+#include "base/arena.h"
 #include "data/miniature.h"
 #include "data/section.h"
 #include "io/yaml.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 #include "data/dataset/dataset.h"
 #include "data/miniature.h"
 #include "data/synth/glyph.h"

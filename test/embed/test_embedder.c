@@ -2,7 +2,7 @@
  * each file. */
 #include <math.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/image/image.h"
 #include "embed/pictures.h"
 

@@ -34,19 +34,19 @@ static int close_device(void **state) {
 static void *device(size_t bytes) {
     void *ptr = NULL;
     kith_error err;
-    assert_ok(backend->type->alloc(backend, bytes, &ptr, &err), &err);
+    assert_ok(backend->type->memory.alloc(backend, bytes, &ptr, &err), &err);
     return ptr;
 }
 
 static void up(void *to, const void *from, size_t bytes) {
     kith_error err;
-    assert_ok(backend->type->upload(backend, to, from, bytes, &err), &err);
+    assert_ok(backend->type->memory.upload(backend, to, from, bytes, &err), &err);
 }
 
 static void down(void *to, const void *from, size_t bytes) {
     kith_error err;
-    assert_ok(backend->type->download(backend, from, to, bytes, &err), &err);
-    assert_ok(backend->type->sync(backend, &err), &err);
+    assert_ok(backend->type->memory.download(backend, from, to, bytes, &err), &err);
+    assert_ok(backend->type->memory.sync(backend, &err), &err);
 }
 
 static void test_block_sums(void **state) {
@@ -71,20 +71,20 @@ static void test_captured_work_runs_when_launched(void **state) {
     float host[100], got[100];
     void *src = device(sizeof host), *dst = device(sizeof host), *step = NULL;
     kith_error err;
-    assert_ok(backend->type->capture_begin(backend, &err), &err);
+    assert_ok(backend->type->recording.begin(backend, &err), &err);
     assert_int_equal(sample_reverse(ki_cuda_of(backend)->stream, src, dst, 100), cudaSuccess);
-    assert_ok(backend->type->capture_end(backend, &step, &err), &err);
+    assert_ok(backend->type->recording.end(backend, &step, &err), &err);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 100; i++) host[i] = (float)(i + 1000 * round);
         up(src, host, sizeof host);
-        assert_ok(backend->type->capture_launch(backend, step, &err), &err);
+        assert_ok(backend->type->recording.launch(backend, step, &err), &err);
         down(got, dst, sizeof got);
         for (int i = 0; i < 100; i++) {
             if (got[i] != host[99 - i])
                 fail_msg("round %d: [%d] is %g, wanted %g", round, i, (double)got[i], (double)host[99 - i]);
         }
     }
-    backend->type->capture_free(backend, step);
+    backend->type->recording.free(backend, step);
     ki_cuda_free(backend, src);
     ki_cuda_free(backend, dst);
 }
@@ -97,7 +97,7 @@ static void test_ballots_and_atomics(void **state) {
     void *src = device(sizeof host), *counts = device(sizeof got);
     kith_error err;
     up(src, host, sizeof host);
-    assert_ok(backend->type->zero(backend, counts, sizeof got, &err), &err);
+    assert_ok(backend->type->memory.zero(backend, counts, sizeof got, &err), &err);
     assert_int_equal(sample_count(ki_cuda_of(backend)->stream, src, counts, 2), cudaSuccess);
     down(got, counts, sizeof got);
     assert_int_equal(got[0], wanted[0]);

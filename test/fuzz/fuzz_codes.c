@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/checksum.h"
+#include "base/alloc.h"
+#include "base/checksum.h"
 #include "search/scan/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

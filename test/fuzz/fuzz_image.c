@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/plugin.h"
+#include "base/plugin.h"
 #include "data/image/image.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);

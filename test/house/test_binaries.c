@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/sanitizer.h"
+#include "base/sanitizer.h"
 #include "house/elf.h"
 
 static char output[65536];

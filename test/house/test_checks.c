@@ -36,33 +36,33 @@ static void test_layer_violations_are_named(void **state) {
     static const struct {
         const char *file, *include, *wanted;
     } rows[] = {
-        {"src/core/new.c", "nn/graph.h", "src/core/new.c:1: core may not include nn/graph.h"},
-        {"src/core/new.h", "io/npy.h", "src/core/new.h:1: core may not include io/npy.h"},
+        {"src/base/new.c", "nn/graph.h", "src/base/new.c:1: base may not include nn/graph.h"},
+        {"src/base/new.h", "io/npy.h", "src/base/new.h:1: base may not include io/npy.h"},
         {"src/nn/new.c", "backend/cpu/cpu.h", "src/nn/new.c:1: nn may not include backend/cpu/cpu.h"},
         {"src/backend/ref/new.c", "backend/cpu/cpu.h",
          "src/backend/ref/new.c:1: backend/ref may not include backend/cpu/cpu.h"},
         {"src/backend/cuda/conv/new.c", "nn/graph.h",
          "src/backend/cuda/conv/new.c:1: backend/cuda may not include nn/graph.h"},
-        {"src/cli/new.c", "core/error.h", "src/cli/new.c:1: cli may not include core/error.h"},
+        {"src/cli/new.c", "base/error.h", "src/cli/new.c:1: cli may not include base/error.h"},
         {"src/cli/new.c", "serve/serve.h", "src/cli/new.c:1: cli may not include serve/serve.h"},
         {"src/cli/serve.c", "serve/server.h", "src/cli/serve.c:1: cli/serve may not include serve/server.h"},
-        {"src/cli/serve.c", "core/error.h", "src/cli/serve.c:1: cli/serve may not include core/error.h"},
+        {"src/cli/serve.c", "base/error.h", "src/cli/serve.c:1: cli/serve may not include base/error.h"},
         {"src/serve/http/new.c", "serve/search/catalog.h",
          "src/serve/http/new.c:1: serve/http may not include serve/search/catalog.h"},
         {"src/serve/search/new.c", "serve/routes/route.h",
          "src/serve/search/new.c:1: serve/search may not include serve/routes/route.h"},
         {"src/judge/new.c", "train/loop.h", "src/judge/new.c:1: judge may not include train/loop.h"},
-        {"src/core/new.c", "nowhere/x.h", "src/core/new.c:1: core may not include nowhere/x.h"},
-        {"include/kith/new.h", "core/error.h",
-         "include/kith/new.h:1: a public header may not include core/error.h"},
-        {"src/nowhere/new.c", "core/error.h", "src/nowhere/new.c:1: this folder is not in src/layers.txt"},
+        {"src/base/new.c", "nowhere/x.h", "src/base/new.c:1: base may not include nowhere/x.h"},
+        {"include/kith/new.h", "base/error.h",
+         "include/kith/new.h:1: a public header may not include base/error.h"},
+        {"src/nowhere/new.c", "base/error.h", "src/nowhere/new.c:1: this folder is not in src/layers.txt"},
         {"src/objective/loss/new.c", "objective/loss/new.cuh",
          "src/objective/loss/new.c:1: objective may not include objective/loss/new.cuh"},
         {"src/objective/reg/new.c", "backend/cuda/gemm.h",
          "src/objective/reg/new.c:1: objective may not include backend/cuda/gemm.h"},
         {"src/objective/loss/new.cu", "nn/graph.h",
          "src/objective/loss/new.cu:1: objective/cuda may not include nn/graph.h"},
-        {"src/core/new.cuh", "io/npy.h", "src/core/new.cuh:1: core may not include io/npy.h"},
+        {"src/base/new.cuh", "io/npy.h", "src/base/new.cuh:1: base may not include io/npy.h"},
     };
     const char *copy = make_copy("violations");
     for (size_t i = 0; i < N_ROWS(rows); i++) {
@@ -78,11 +78,11 @@ static void test_includes_inside_functions_are_named(void **state) {
     (void)state;
     const char *copy = make_copy("inside");
     assert_runs(
-        run("cd %s && printf 'int f(void) {\\n    g();\\n#include \"core/text.h\"\\n    return 0;\\n}\\n' > "
-            "src/core/new.c",
+        run("cd %s && printf 'int f(void) {\\n    g();\\n#include \"base/text.h\"\\n    return 0;\\n}\\n' > "
+            "src/base/new.c",
             copy));
     assert_int_not_equal(run("%s/scripts/check-layers.sh %s", testing_source(), copy), 0);
-    assert_holds("src/core/new.c:3: an include inside a function");
+    assert_holds("src/base/new.c:3: an include inside a function");
 }
 
 static void test_layers_reach_down(void **state) {
@@ -90,7 +90,7 @@ static void test_layers_reach_down(void **state) {
     static const struct {
         const char *file, *include;
     } rows[] = {
-        {"src/judge/new.c", "core/error.h"}, /* by way of knn */
+        {"src/judge/new.c", "base/error.h"}, /* by way of knn */
         {"src/backend/cpu/new.c", "backend/cpu/cpu.h"},
         {"src/backend/cuda/conv/new.c", "backend/cuda/gemm/gemm.h"}, /* rooms of one layer */
         {"src/nn/op/new.c", "nn/graph.h"},
@@ -102,7 +102,7 @@ static void test_layers_reach_down(void **state) {
         {"src/cli/new.c", "kith/array.h"},
         {"src/cli/other.c", "cli/cli.h"},
         {"src/cli/serve.c", "serve/serve.h"}, /* a file with a row of its own */
-        {"src/core/new.c", "here.h"},
+        {"src/base/new.c", "here.h"},
     };
     const char *copy = make_copy("good");
     for (size_t i = 0; i < N_ROWS(rows); i++) {
@@ -195,11 +195,11 @@ static void test_banned_calls_are_named(void **state) {
     static const struct {
         const char *file, *line, *wanted;
     } rows[] = {
-        {"src/core/new.c", "    strcpy(a, b);", "src/core/new.c:1: strcpy has no bound"},
+        {"src/base/new.c", "    strcpy(a, b);", "src/base/new.c:1: strcpy has no bound"},
         {"src/cli/new.c", "    n = atoi(text);", "src/cli/new.c:1: atoi cannot fail"},
         {"src/nn/new.c", "    p = malloc(9); /* why */", "src/nn/new.c:1: malloc is not counted"},
-        {"src/core/alloc.h", "static void f(void *p) { free(p); }",
-         "src/core/alloc.h:1: free is not counted"},
+        {"src/base/alloc.h", "static void f(void *p) { free(p); }",
+         "src/base/alloc.h:1: free is not counted"},
         {"src/io/new.c", "    /* x */ printf (\"y\");", "src/io/new.c:1: printf prints"},
         {"src/io/new.c", "    fprintf(stderr, 0);", "src/io/new.c:1: stderr prints"},
         {"src/io/new.c", "    if (x) exit(1);", "src/io/new.c:1: exit ends the process"},
@@ -234,7 +234,7 @@ static void test_what_only_looks_banned(void **state) {
     };
     const char *copy = make_copy("looks");
     for (size_t i = 0; i < N_ROWS(lines); i++) {
-        assert_runs(run("cd %s && cat > src/core/new.c <<'END'\n%s\nEND\n", copy, lines[i]));
+        assert_runs(run("cd %s && cat > src/base/new.c <<'END'\n%s\nEND\n", copy, lines[i]));
         assert_runs(run("%s/scripts/check-banned.sh %s", testing_source(), copy));
     }
 }
@@ -255,7 +255,7 @@ static const char *make_types(const char *name) {
         "typedef kith_status ki_body_fn(int);\ntypedef unsigned ki_four[4];\n";
     static char tree[128];
     snprintf(tree, sizeof tree, "%s/%s", testing_folder(), name);
-    assert_runs(run("mkdir -p %s/include %s/src/core %s/src/map && cat > %s/src/core/base.h <<'END'\n%sEND\n",
+    assert_runs(run("mkdir -p %s/include %s/src/base %s/src/map && cat > %s/src/base/base.h <<'END'\n%sEND\n",
                     tree, tree, tree, tree, base));
     return tree;
 }
@@ -277,7 +277,7 @@ static void test_types_defined_twice_are_named(void **state) {
     const char *tree = make_types("types");
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         char wanted[128];
-        snprintf(wanted, sizeof wanted, "src/map/new.cuh: %s is also defined in src/core/base.h\n",
+        snprintf(wanted, sizeof wanted, "src/map/new.cuh: %s is also defined in src/base/base.h\n",
                  rows[i].name);
         assert_runs(run("cd %s && cat > src/map/new.cuh <<'END'\n%s\nEND\n", tree, rows[i].text));
         assert_int_not_equal(run("%s/scripts/check-types.sh %s", testing_source(), tree), 0);
@@ -312,12 +312,12 @@ static void test_sources_that_do_not_are_named(void **state) {
         const char *file, *line;
         bool is_good;
     } rows[] = {
-        {"src/core/new.c", "/* What it is for. */", true},
-        {"src/core/new.cu", "// What it is for.", true},
-        {"src/core/new.h", "/* .npy files. */", true},
-        {"src/core/new.c", "#include <stdio.h>", false},
+        {"src/base/new.c", "/* What it is for. */", true},
+        {"src/base/new.cu", "// What it is for.", true},
+        {"src/base/new.h", "/* .npy files. */", true},
+        {"src/base/new.c", "#include <stdio.h>", false},
         {"include/kith/new.h", "#ifndef KITH_NEW_H", false},
-        {"src/core/new.cuh", "", false},
+        {"src/base/new.cuh", "", false},
         {"test/new.cpp", "/* */", false},
         {"bench/new.c", "int main(void) { return 0; } /* a program */", false},
         {"examples/new.c", " ", false},
@@ -325,7 +325,7 @@ static void test_sources_that_do_not_are_named(void **state) {
     char tree[128];
     snprintf(tree, sizeof tree, "%s/openings", testing_folder());
     assert_runs(
-        run("mkdir -p %s && cd %s && mkdir -p include/kith src/core test bench examples", tree, tree));
+        run("mkdir -p %s && cd %s && mkdir -p include/kith src/base test bench examples", tree, tree));
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         char wanted[128];
         snprintf(wanted, sizeof wanted, "%s:1: ", rows[i].file);

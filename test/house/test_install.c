@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/sanitizer.h"
+#include "base/sanitizer.h"
 #include "house/elf.h"
 #include "kith/version.h"
 #include "support/testing.h"

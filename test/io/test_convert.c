@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/tensor.h"
+#include "base/alloc.h"
+#include "base/shape.h"
 #include "kith/array.h"
 #include "support/testing.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "io/file.h"
 #include "io/npy.h"
 #include "io/pth.h"

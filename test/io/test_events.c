@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "io/file.h"
 #include "kith/log.h"
 #include "support/testing.h"

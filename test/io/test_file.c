@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "io/file.h"
 #include "kith/eval.h"
 #include "support/testing.h"

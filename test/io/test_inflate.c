@@ -4,7 +4,7 @@
 
 #include <zlib.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "io/inflate.h"
 #include "kith/log.h"
 #include "support/testing.h"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/atomic.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
 #include "kith/experimental/json.h"
 #include "kith/log.h"
 #include "support/testing.h"

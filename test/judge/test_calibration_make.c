@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "judge/verification.h"
 #include "support/testing.h"
 

@@ -61,6 +61,69 @@ static void test_names_of_old_cards(void **state) {
     kith_card_free(run);
 }
 
+/* A variant of the list answers to its name, as the block of that name did in earlier cards. */
+#define SCORES "\"recall\": {\"1\": %s}, \"map_at_r\": 0.25, \"queries\": 36, \"nmi\": 0.5"
+static const char with_list[] =
+    "{\"test\": {\"recall\": {\"1\": 0.5}}, \"variants\": [{\"name\": \"other\"}, {\"name\": \"all_orders\", "
+    "\"dim\": "
+    "[24, 8], \"transform\": \"pca\", \"fitted_on\": \"training\", " SCORES "}]}";
+static const char with_block[] =
+    "{\"test\": {\"recall\": {\"1\": 0.5}}, \"all_orders\": {\"note\": \"as it was\", " SCORES "}}";
+
+static void test_variants_by_name(void **state) {
+    (void)state;
+    const char *const forms[] = {with_list, with_block};
+    const int64_t k[] = {1};
+    for (int i = 0; i < 2; i++) {
+        char text[512];
+        snprintf(text, sizeof text, forms[i], "0.75");
+        kith_card *card = write_and_read("variant.json", text);
+        assert_real(card, "all_orders.recall.1", 0.75);
+        assert_real(card, "all_orders.n_images", 36);
+        const ki_scores scores = ki_card_scores(card, "all_orders", k, 1);
+        assert_true(scores.is_there && scores.recall[0] == 0.75 && scores.n_query == 36);
+        assert_true(ki_card_clustered(card, "all_orders").scores.nmi == 0.5);
+        assert_null(kith_card_text(card, "transductive.recall.1"));
+        kith_card_free(card);
+    }
+}
+
+/* The card of several runs has the variants of one, as a list or as blocks, with means. */
+static void test_variants_of_runs(void **state) {
+    (void)state;
+    const char *const forms[] = {with_list, with_block}, *const recall[] = {"0.75", "0.25"};
+    const int64_t k[] = {1};
+    for (int i = 0; i < 2; i++) {
+        kith_card *card[2];
+        kith_json *json = NULL;
+        const char *line = NULL;
+        kith_error err = {0};
+        char text[512];
+        for (int r = 0; r < 2; r++) {
+            snprintf(text, sizeof text, forms[i], recall[r]);
+            card[r] = write_and_read(r ? "run-1.json" : "run-0.json", text);
+        }
+        assert_ok(kith_json_new(&json, &err), &err);
+        kith_json_object_begin(json);
+        assert_ok(ki_card_put_runs(json, card, 2, k, 1, &err), &err);
+        kith_json_object_end(json);
+        assert_ok(kith_json_finish(json, &line, &err), &err);
+        kith_card *both = write_and_read("runs.json", line);
+        assert_real(both, "all_orders.recall.1.mean", 0.5);
+        assert_real(both, "test.recall.1.mean", 0.5);
+        const char *place = i == 0 ? "variants.0.name" : "all_orders.note";
+        assert_string_equal(kith_card_text(both, place), i == 0 ? "all_orders" : "as it was");
+        if (i == 0) {
+            assert_real(both, "all_orders.dim.1", 8);
+            assert_string_equal(kith_card_text(both, "all_orders.transform"), "pca");
+            assert_string_equal(kith_card_text(both, "all_orders.fitted_on"), "training");
+        }
+        kith_card_free(both);
+        kith_json_free(json);
+        for (int r = 0; r < 2; r++) kith_card_free(card[r]);
+    }
+}
+
 static const kith_card_row *row_of(const kith_card_comparison *c, const char *name) {
     for (int64_t i = 0; i < c->n_rows; i++) {
         if (strcmp(c->row[i].name, name) == 0) return &c->row[i];
@@ -381,6 +444,8 @@ static void test_no_card(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_of_old_cards),
+                                       cmocka_unit_test(test_variants_by_name),
+                                       cmocka_unit_test(test_variants_of_runs),
                                        cmocka_unit_test(test_a_run_beside_an_evaluation),
                                        cmocka_unit_test(test_what_speaks_against_comparing),
                                        cmocka_unit_test(test_what_both_leave_out),

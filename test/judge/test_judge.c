@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 #include "judge/orders.h"
 #include "kith/data.h"
 #include "knn/pca.h"

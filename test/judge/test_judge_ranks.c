@@ -1,8 +1,8 @@
 /* Judging over ranks: each ranks its part of the queries, and all have the bits of one process. */
 #include <string.h>
 
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "judge/judge.h"
 #include "judge/ranks.h"
 #include "kith/data.h"

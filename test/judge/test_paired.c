@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "judge/card.h"
 #include "judge/paired.h"
 #include "kith/text.h"

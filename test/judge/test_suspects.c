@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 #include "support/testing.h"
 
 enum { N_CLASSES = 12, N_EACH = 15, N = N_CLASSES * N_EACH, DIM = 8 };

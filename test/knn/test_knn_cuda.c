@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 #include "judge/ranks.h"
 #include "kith/eval.h"
 #include "kith/log.h"
@@ -241,8 +241,8 @@ static void test_rows_that_are_there(void **state) {
     assert_ok(ki_knn_device_open("cuda", &d, &err), &err);
     const ki_backend_type *type = d.backend->type;
     const size_t bytes = N * DIM * sizeof(float);
-    assert_ok(type->alloc(d.backend, bytes, &memory, &err), &err);
-    assert_ok(type->upload(d.backend, memory, rows.data, bytes, &err), &err);
+    assert_ok(type->memory.alloc(d.backend, bytes, &memory, &err), &err);
+    assert_ok(type->memory.upload(d.backend, memory, rows.data, bytes, &err), &err);
     assert_ok(ki_rows_init(&rows, "rows", &copied, &err), &err);
     there = copied;
     there.there = memory;
@@ -264,7 +264,7 @@ static void test_rows_that_are_there(void **state) {
             assert_memory_equal(score[0], score[1], n * n * sizeof(float));
         }
     }
-    type->free(d.backend, memory);
+    type->memory.free(d.backend, memory);
     ki_knn_device_close(&d);
     kith_array_release(&rows);
 }
@@ -283,8 +283,8 @@ static void check_components(kith_pca_method method) {
     const kith_pca_options options = {.size = sizeof(kith_pca_options), .n_components = M, .method = method};
     for (int64_t i = 0; i < N * DIM; i++) ((float *)rows.data)[i] *= (float)(1 + i % DIM); /* gaps */
     assert_ok(ki_knn_device_open("cuda", &d, &err), &err);
-    assert_ok(d.backend->type->alloc(d.backend, bytes, &memory, &err), &err);
-    assert_ok(d.backend->type->upload(d.backend, memory, rows.data, bytes, &err), &err);
+    assert_ok(d.backend->type->memory.alloc(d.backend, bytes, &memory, &err), &err);
+    assert_ok(d.backend->type->memory.upload(d.backend, memory, rows.data, bytes, &err), &err);
     assert_ok(ki_rows_init(&rows, "rows", &r, &err), &err);
     for (int w = 0; w < 3; w++) {
         r.there = w == 2 ? memory : NULL;
@@ -308,7 +308,7 @@ static void check_components(kith_pca_method method) {
         kith_pca_release(&pca[w]);
         kith_array_release(&projected[w]);
     }
-    d.backend->type->free(d.backend, memory);
+    d.backend->type->memory.free(d.backend, memory);
     ki_knn_device_close(&d);
     kith_array_release(&rows);
 }
@@ -375,12 +375,12 @@ static struct traffic {
 
 static kith_status count_up(ki_backend *on, void *to, const void *from, size_t bytes, kith_error *err) {
     traffic.up += bytes;
-    return traffic.type->upload(on, to, from, bytes, err);
+    return traffic.type->memory.upload(on, to, from, bytes, err);
 }
 
 static kith_status count_down(ki_backend *on, const void *from, void *to, size_t bytes, kith_error *err) {
     traffic.down += bytes;
-    return traffic.type->download(on, from, to, bytes, err);
+    return traffic.type->memory.download(on, from, to, bytes, err);
 }
 
 /* The device with its copies counted, and rows in its memory. */
@@ -389,20 +389,20 @@ static void *put_there(ki_knn_device *d, ki_backend_type *counted, const kith_ar
     void *memory = NULL;
     const size_t bytes = (size_t)(rows->dim[0] * rows->dim[1]) * sizeof(float);
     assert_ok(ki_knn_device_open("cuda", d, &err), &err);
-    assert_ok(d->backend->type->alloc(d->backend, bytes, &memory, &err), &err);
-    assert_ok(d->backend->type->upload(d->backend, memory, rows->data, bytes, &err), &err);
-    assert_ok(d->backend->type->sync(d->backend, &err), &err);
+    assert_ok(d->backend->type->memory.alloc(d->backend, bytes, &memory, &err), &err);
+    assert_ok(d->backend->type->memory.upload(d->backend, memory, rows->data, bytes, &err), &err);
+    assert_ok(d->backend->type->memory.sync(d->backend, &err), &err);
     traffic = (struct traffic){.type = d->backend->type};
     *counted = *d->backend->type;
-    counted->upload = count_up;
-    counted->download = count_down;
+    counted->memory.upload = count_up;
+    counted->memory.download = count_down;
     d->backend->type = counted;
     return memory;
 }
 
 static void take_away(ki_knn_device *d, void *memory) {
     d->backend->type = traffic.type;
-    d->backend->type->free(d->backend, memory);
+    d->backend->type->memory.free(d->backend, memory);
     ki_knn_device_close(d);
 }
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "kith/knn.h"
 #include "support/testing.h"
 

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "kith/map.h"
 #include "map/quadtree.h"
 #include "support/testing.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "kith/experimental/bench.h"
 #include "kith/log.h"
 #include "net/hashed.h"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/tensor.h"
+#include "base/shape.h"
 
 static inline uint64_t hashed_name(const char *name) {
     uint64_t h = 0xcbf29ce484222325u;

@@ -2,7 +2,7 @@
  * for the same two images. */
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "kith/model.h"
 #include "support/testing.h"
 

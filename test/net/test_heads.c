@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "net/model_file.h"
 #include "net/weights.h"
 #include "nn/plan.h"
@@ -66,7 +66,7 @@ static void test_taps_hold_the_heads_side_by_side(void **state) {
         const ki_net_options one = {.backbone = ki_backbone_at(i)->name, .embedding = 64};
         const ki_net_options eight = {.backbone = one.backbone, .embedding = 512, .heads = 8};
         if (ki_backbone_at(i)->vector > 0) continue; /* features have no map to look at */
-        assert_non_null(ki_backbone_at(i)->split);
+        assert_non_null(ki_backbone_at(i)->tower.first);
         assert_ok(ki_net_init(&one, &plain, &err), &err);
         assert_ok(ki_net_init(&eight, &net, &err), &err);
         assert_int_equal(plain.heads, 1);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/backend.h"
+#include "device/backend.h"
 #include "kith/model.h"
 #include "net/calibration.h"
 #include "net/model_file.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "net/net.h"
 #include "nn/plan.h"
 #include "support/op_check.h"

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/start.h"
+#include "base/start.h"
 #include "net/model_file.h"
 #include "support/testing.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "net/hashed.h"
 #include "net/net.h"
 #include "nn/plan.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 #include "nn/plan.h"
 #include "support/testing.h"
 
@@ -66,7 +66,7 @@ static kith_status nhwc_create(ki_backend *backend, const ki_kernel_spec *spec, 
     b->n_concats += spec->kind == KI_OP_CONCAT;
     b->n_convs += spec->kind == KI_OP_CONV2D;
     b->n_norms += spec->kind == KI_OP_BATCH_NORM;
-    KI_TRY(b->ref->type->kernels[spec->kind]->create(b->ref, &plain, ret_info, &k->ref, err));
+    KI_TRY(b->ref->type->kernels.of[spec->kind]->create(b->ref, &plain, ret_info, &k->ref, err));
     k->base = (ki_kernel){.type = &nhwc_kernels, .backend = backend};
     k->spec = *spec;
     k->joins = b->joins && spec->has_relu && spec->kind == KI_OP_CONV2D;
@@ -178,7 +178,7 @@ static kith_status nhwc_export(ki_backend *backend, const ki_edge *e, const void
 
 /* Memory that nobody wrote must not look like zeros. */
 static kith_status nhwc_alloc(ki_backend *backend, size_t bytes, void **ret_ptr, kith_error *err) {
-    KI_TRY(((nhwc_backend *)backend)->ref->type->alloc(backend, bytes, ret_ptr, err));
+    KI_TRY(((nhwc_backend *)backend)->ref->type->memory.alloc(backend, bytes, ret_ptr, err));
     memset(*ret_ptr, 0xff, bytes);
     return KITH_OK;
 }
@@ -186,15 +186,15 @@ static kith_status nhwc_alloc(ki_backend *backend, size_t bytes, void **ret_ptr,
 static nhwc_backend open_nhwc(ki_backend *ref, bool slices, bool merges, bool joins) {
     nhwc_type = *ref->type;
     nhwc_type.name = "nhwc";
-    nhwc_type.alloc = nhwc_alloc;
-    nhwc_type.import = nhwc_import;
-    nhwc_type.export = nhwc_export;
-    nhwc_type.join = nhwc_join;
-    nhwc_type.can_slice_concat = slices;
-    nhwc_type.can_merge_convs = merges;
-    nhwc_type.can_fuse_relu[KI_OP_CONV2D] = nhwc_type.can_fuse_relu[KI_OP_BATCH_NORM] = true;
+    nhwc_type.memory.alloc = nhwc_alloc;
+    nhwc_type.memory.import = nhwc_import;
+    nhwc_type.memory.export = nhwc_export;
+    nhwc_type.kernels.join = nhwc_join;
+    nhwc_type.kernels.can_slice_concat = slices;
+    nhwc_type.kernels.can_merge_convs = merges;
+    nhwc_type.kernels.can_fuse_relu[KI_OP_CONV2D] = nhwc_type.kernels.can_fuse_relu[KI_OP_BATCH_NORM] = true;
     for (int i = 0; i < KI_N_OPS; i++) {
-        if (nhwc_type.kernels[i]) nhwc_type.kernels[i] = &nhwc_kernels;
+        if (nhwc_type.kernels.of[i]) nhwc_type.kernels.of[i] = &nhwc_kernels;
     }
     nhwc_kernels = (ki_kernel_type){.create = nhwc_create,
                                     .bind = nhwc_bind,
@@ -425,7 +425,7 @@ static double bias_gradient(bool skips, const char *name) {
     ki_plan *plan = NULL;
     assert_ok(ki_backend_open("ref", NULL, &ref, &err), &err);
     nhwc_backend nhwc = open_nhwc(ref, true, true, true);
-    nhwc_type.skips_lost_biases = skips;
+    nhwc_type.kernels.skips_lost_biases = skips;
     assert_ok(ki_graph_new(&graph, &err), &err);
     build(graph);
     assert_ok(ki_params_new(graph, &nhwc.base, &params, &err), &err);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sanitizer.h"
+#include "base/sanitizer.h"
 #include "kith/log.h"
 #include "nn/plan.h"
 #include "support/small_net.h"
@@ -97,22 +97,22 @@ static void trainer_init(trainer *t, const char *backend) {
     for (int64_t i = 0; i < t->n_input; i++) t->input[i] = (ki_real)(i % 17) / 8 - 1;
     void *moments = NULL;
     const size_t bytes = 2 * (size_t)ki_params_trained_n(t->params) * sizeof(ki_real);
-    assert_ok(t->backend->type->alloc(t->backend, bytes, &moments, &err), &err);
-    assert_ok(t->backend->type->zero(t->backend, moments, bytes, &err), &err);
+    assert_ok(t->backend->type->memory.alloc(t->backend, bytes, &moments, &err), &err);
+    assert_ok(t->backend->type->memory.zero(t->backend, moments, bytes, &err), &err);
     t->moments = moments;
     void *ptr = NULL;
-    assert_ok(t->backend->type->alloc(t->backend, sizeof *t->clock, &ptr, &err), &err);
+    assert_ok(t->backend->type->memory.alloc(t->backend, sizeof *t->clock, &ptr, &err), &err);
     t->clock = ptr;
-    assert_ok(t->backend->type->alloc(t->backend, sizeof *t->norm_sq, &ptr, &err), &err);
+    assert_ok(t->backend->type->memory.alloc(t->backend, sizeof *t->norm_sq, &ptr, &err), &err);
     t->norm_sq = ptr;
 }
 
 static void trainer_release(trainer *t) {
     free(t->input);
     free(t->tap);
-    t->backend->type->free(t->backend, t->moments);
-    t->backend->type->free(t->backend, t->clock);
-    t->backend->type->free(t->backend, t->norm_sq);
+    t->backend->type->memory.free(t->backend, t->moments);
+    t->backend->type->memory.free(t->backend, t->clock);
+    t->backend->type->memory.free(t->backend, t->norm_sq);
     ki_plan_free(t->plan);
     ki_params_free(t->params);
     ki_graph_free(t->graph);
@@ -128,7 +128,7 @@ static kith_status trainer_step(trainer *t, int64_t number, kith_error *err) {
     KI_TRY(ki_plan_set_grad(t->plan, "embedding", t->tap, err));
     KI_TRY(ki_plan_backward(t->plan, err));
     const ki_optim_clock now = {.lr = 1e-3, .t = number};
-    KI_TRY(t->backend->type->upload(t->backend, t->clock, &now, sizeof now, err));
+    KI_TRY(t->backend->type->memory.upload(t->backend, t->clock, &now, sizeof now, err));
     const ki_optim_run run = {.n = n,
                               .value = ki_params_values(t->params),
                               .diff = ki_params_diffs(t->params),
@@ -145,10 +145,10 @@ static kith_status trainer_step(trainer *t, int64_t number, kith_error *err) {
                                 .clock = t->clock,
                                 .n_runs = 1,
                                 .runs = &run};
-    KI_TRY(t->backend->type->sum_squares(t->backend, 1, &run, t->norm_sq, err));
-    KI_TRY(t->backend->type->optim(t->backend, &adam, err));
+    KI_TRY(t->backend->type->optimizers.sum_squares(t->backend, 1, &run, t->norm_sq, err));
+    KI_TRY(t->backend->type->optimizers.update(t->backend, &adam, err));
     ki_params_touch(t->params);
-    return t->backend->type->sync(t->backend, err);
+    return t->backend->type->memory.sync(t->backend, err);
 }
 
 static void check_backend(const char *backend, bool is_alone) {

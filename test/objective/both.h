@@ -3,8 +3,8 @@
 #ifndef KITH_TEST_OBJECTIVE_BOTH_H
 #define KITH_TEST_OBJECTIVE_BOTH_H
 
-#include "core/backend.h"
-#include "core/rng.h"
+#include "base/rng.h"
+#include "device/backend.h"
 #include "objective/cases.h"
 #include "objective/engine.h"
 
@@ -71,7 +71,7 @@ typedef struct device_run {
 static inline void *device_take(device_run *run, size_t bytes) {
     void *ptr = NULL;
     kith_error err = {0};
-    assert_ok(run->backend->type->alloc(run->backend, bytes, &ptr, &err), &err);
+    assert_ok(run->backend->type->memory.alloc(run->backend, bytes, &ptr, &err), &err);
     assert_true(run->n_memory < (int)N_ROWS(run->memory));
     run->memory[run->n_memory++] = ptr;
     return ptr;
@@ -79,8 +79,9 @@ static inline void *device_take(device_run *run, size_t bytes) {
 
 static inline void device_upload(device_run *run, const void *dst, const void *src, size_t bytes) {
     kith_error err = {0};
-    assert_ok(run->backend->type->upload(run->backend, (void *)(uintptr_t)dst, src, bytes, &err), &err);
-    assert_ok(run->backend->type->sync(run->backend, &err), &err);
+    assert_ok(run->backend->type->memory.upload(run->backend, (void *)(uintptr_t)dst, src, bytes, &err),
+              &err);
+    assert_ok(run->backend->type->memory.sync(run->backend, &err), &err);
 }
 
 static inline ki_edge device_edge(const device_run *run, ki_tap tap) {
@@ -88,7 +89,7 @@ static inline ki_edge device_edge(const device_run *run, ki_tap tap) {
     const ki_shape shape = tap == KI_TAP_MAP ? KI_SHAPE4(b->m, b->c, b->h, b->w)
                                              : KI_SHAPE2(b->batch.tap[tap].rows, b->batch.tap[tap].cols);
     ki_edge edge = {.shape = shape, .layout = tap == KI_TAP_MAP ? KI_NATIVE : KI_PLAIN};
-    edge.bytes = run->backend->type->edge_bytes(run->backend, &edge.shape, edge.layout);
+    edge.bytes = run->backend->type->memory.edge_bytes(run->backend, &edge.shape, edge.layout);
     if (tap == KI_TAP_MAP) edge.pitch = b->pitch;
     return edge;
 }
@@ -109,10 +110,10 @@ static inline void device_run_prepare(device_run *run, ki_backend *backend, ki_o
         void *data = device_take(run, bytes);
         run->in.tap_edge[tap] = edge;
         run->in.diff[tap] = device_take(run, bytes);
-        assert_ok(backend->type->import(backend, &edge, data, b->tap[tap], &err), &err);
+        assert_ok(backend->type->memory.import(backend, &edge, data, b->tap[tap], &err), &err);
         run->in.tap[tap] = data;
         if (tap == KI_TAP_WEIGHT)
-            assert_ok(backend->type->zero(backend, run->in.diff[tap], edge.bytes, &err), &err);
+            assert_ok(backend->type->memory.zero(backend, run->in.diff[tap], edge.bytes, &err), &err);
     }
     if (ki_engine_stops(objective))
         run->in.diff_stopped = device_take(run, (size_t)(b->m * b->dim) * sizeof(ki_real));
@@ -128,7 +129,7 @@ static inline void device_run_open(device_run *run, ki_backend *backend, ki_obje
 
 static inline void device_run_close(device_run *run) {
     ki_engine_of(run->backend)->close(run->engine);
-    for (int i = 0; i < run->n_memory; i++) run->backend->type->free(run->backend, run->memory[i]);
+    for (int i = 0; i < run->n_memory; i++) run->backend->type->memory.free(run->backend, run->memory[i]);
 }
 
 /* A tap's gradient on the host; give back with ki_free. */
@@ -136,16 +137,17 @@ static inline ki_real *device_diff(device_run *run, ki_tap tap) {
     kith_error err = {0};
     const ki_edge edge = device_edge(run, tap);
     ki_real *host = ki_alloc((size_t)ki_shape_count(&edge.shape), sizeof *host);
-    assert_ok(run->backend->type->export(run->backend, &edge, run->in.diff[tap], host, &err), &err);
-    assert_ok(run->backend->type->sync(run->backend, &err), &err);
+    assert_ok(run->backend->type->memory.export(run->backend, &edge, run->in.diff[tap], host, &err), &err);
+    assert_ok(run->backend->type->memory.sync(run->backend, &err), &err);
     return host;
 }
 
 static inline ki_real *device_reals(device_run *run, const ki_real *src, int64_t n) {
     kith_error err = {0};
     ki_real *host = ki_alloc((size_t)n, sizeof *host);
-    assert_ok(run->backend->type->download(run->backend, src, host, (size_t)n * sizeof *host, &err), &err);
-    assert_ok(run->backend->type->sync(run->backend, &err), &err);
+    assert_ok(run->backend->type->memory.download(run->backend, src, host, (size_t)n * sizeof *host, &err),
+              &err);
+    assert_ok(run->backend->type->memory.sync(run->backend, &err), &err);
     return host;
 }
 
@@ -215,8 +217,8 @@ static inline void device_evaluate(device_run *run) {
     kith_error err = {0};
     assert_ok(type->clear_diffs(run->engine, &err), &err);
     if (run->in.diff[KI_TAP_WEIGHT])
-        assert_ok(run->backend->type->zero(run->backend, run->in.diff[KI_TAP_WEIGHT],
-                                           run->in.tap_edge[KI_TAP_WEIGHT].bytes, &err),
+        assert_ok(run->backend->type->memory.zero(run->backend, run->in.diff[KI_TAP_WEIGHT],
+                                                  run->in.tap_edge[KI_TAP_WEIGHT].bytes, &err),
                   &err);
     assert_ok(type->evaluate(run->engine, &err), &err);
 }

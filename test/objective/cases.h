@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "io/yaml.h"
 #include "kith/array.h"
 #include "objective/objective.h"

@@ -38,20 +38,20 @@ static inline int device_close(void **state) {
 static inline void *device_take(size_t bytes) {
     void *ptr = NULL;
     kith_error err = {0};
-    assert_ok(device->type->alloc(device, bytes ? bytes : 1, &ptr, &err), &err);
+    assert_ok(device->type->memory.alloc(device, bytes ? bytes : 1, &ptr, &err), &err);
     return ptr;
 }
 
 static inline void device_put(void *to, const void *from, size_t bytes) {
     kith_error err = {0};
-    assert_ok(device->type->upload(device, to, from, bytes, &err), &err);
-    assert_ok(device->type->sync(device, &err), &err);
+    assert_ok(device->type->memory.upload(device, to, from, bytes, &err), &err);
+    assert_ok(device->type->memory.sync(device, &err), &err);
 }
 
 static inline void device_get(void *to, const void *from, size_t bytes) {
     kith_error err = {0};
-    assert_ok(device->type->download(device, from, to, bytes, &err), &err);
-    assert_ok(device->type->sync(device, &err), &err);
+    assert_ok(device->type->memory.download(device, from, to, bytes, &err), &err);
+    assert_ok(device->type->memory.sync(device, &err), &err);
 }
 
 /* An engine with the memory a learner would give it. */
@@ -71,7 +71,7 @@ static inline ki_edge device_edge(ki_tap tap, const ki_tap_data *data) {
                                              : KI_SHAPE4(data->rows, data->c, 1, data->hw);
     else
         edge.shape = KI_SHAPE2(data->rows, data->cols);
-    edge.bytes = device->type->edge_bytes(device, &edge.shape, edge.layout);
+    edge.bytes = device->type->memory.edge_bytes(device, &edge.shape, edge.layout);
     return edge;
 }
 
@@ -95,12 +95,12 @@ static inline kith_status device_run_try(device_run *run, ki_objective *objectiv
 
 static inline void device_run_close(device_run *run) {
     device_type->close(run->engine);
-    device->type->free(device, run->label);
-    device->type->free(device, run->step);
-    device->type->free(device, run->batch.diff_stopped);
+    device->type->memory.free(device, run->label);
+    device->type->memory.free(device, run->step);
+    device->type->memory.free(device, run->batch.diff_stopped);
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-        device->type->free(device, (void *)(uintptr_t)run->batch.tap[tap]);
-        device->type->free(device, run->batch.diff[tap]);
+        device->type->memory.free(device, (void *)(uintptr_t)run->batch.tap[tap]);
+        device->type->memory.free(device, run->batch.diff[tap]);
     }
 }
 
@@ -110,15 +110,16 @@ static inline void device_run_fill(device_run *run, const ki_batch *batch) {
     device_put(run->step, &batch->step, sizeof batch->step);
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (!run->batch.tap[tap]) continue;
-        assert_ok(device->type->import(device, &run->batch.tap_edge[tap],
-                                       (void *)(uintptr_t)run->batch.tap[tap], batch->tap[tap].data, &err),
-                  &err);
-        assert_ok(device->type->sync(device, &err), &err);
+        assert_ok(
+            device->type->memory.import(device, &run->batch.tap_edge[tap],
+                                        (void *)(uintptr_t)run->batch.tap[tap], batch->tap[tap].data, &err),
+            &err);
+        assert_ok(device->type->memory.sync(device, &err), &err);
     }
     /* Added to, not assigned. */
     if (run->batch.diff[KI_TAP_WEIGHT])
-        assert_ok(device->type->zero(device, run->batch.diff[KI_TAP_WEIGHT],
-                                     run->batch.tap_edge[KI_TAP_WEIGHT].bytes, &err),
+        assert_ok(device->type->memory.zero(device, run->batch.diff[KI_TAP_WEIGHT],
+                                            run->batch.tap_edge[KI_TAP_WEIGHT].bytes, &err),
                   &err);
 }
 
@@ -138,8 +139,8 @@ static inline ki_real *device_run_diff(const device_run *run, ki_tap tap) {
     if (!run->batch.diff[tap]) return NULL;
     const ki_edge *edge = &run->batch.tap_edge[tap];
     ki_real *diff = ki_alloc((size_t)ki_shape_count(&edge->shape), sizeof *diff);
-    assert_ok(device->type->export(device, edge, run->batch.diff[tap], diff, &err), &err);
-    assert_ok(device->type->sync(device, &err), &err);
+    assert_ok(device->type->memory.export(device, edge, run->batch.diff[tap], diff, &err), &err);
+    assert_ok(device->type->memory.sync(device, &err), &err);
     return diff;
 }
 

@@ -1,6 +1,6 @@
 /* The loss of docs/adding-a-loss.md on the device, as the page says, against the same on the host; and its twin
  * without a device file, which the device refuses. */
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "kith/experimental/list.h"
 #include "objective/device.h"
 

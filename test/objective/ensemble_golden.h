@@ -50,7 +50,7 @@ static inline void ensemble_check(const char *name, ki_backend *backend) {
         if (!p->trained) continue;
         ensemble_take(p->name, buffer, p->n);
         assert_ok(ki_params_set(e.params, p, buffer, &err), &err);
-        assert_ok(backend->type->sync(backend, &err), &err);
+        assert_ok(backend->type->memory.sync(backend, &err), &err);
     }
     for (size_t i = 0; ki_objective_param(e.made.objective, i); i++) {
         ki_state *p = ki_objective_param(e.made.objective, i);

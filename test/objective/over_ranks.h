@@ -3,7 +3,7 @@
 #ifndef KITH_TEST_OBJECTIVE_OVER_RANKS_H
 #define KITH_TEST_OBJECTIVE_OVER_RANKS_H
 
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/cases.h"
 #include "support/thread_ranks.h"
 

@@ -3,8 +3,8 @@
 #ifndef KITH_TEST_OBJECTIVE_SAMPLE_H
 #define KITH_TEST_OBJECTIVE_SAMPLE_H
 
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "objective/cases.h"
 #include "support/thread_ranks.h"
 

@@ -2,7 +2,7 @@
 #ifndef KITH_TEST_OBJECTIVE_TAPS_H
 #define KITH_TEST_OBJECTIVE_TAPS_H
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "objective/cases.h"
 
 enum { TAPS_M = 24, TAPS_D = 8, TAPS_C = 6, TAPS_HW = 9, TAPS_CLASSES = 9 };

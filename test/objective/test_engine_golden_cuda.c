@@ -1,6 +1,6 @@
 /* The device's objective against the host's over every golden case: each loss, miner and option, batches of many
  * shapes, degenerate ones among them. Values and all gradients to 1e-5. */
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/device.h"
 
 static int n_cases;

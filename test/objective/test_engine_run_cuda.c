@@ -2,9 +2,9 @@
  * mixed terms, random miners, captured evaluations, copies of parameters, faults. */
 #include <malloc.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "kith/experimental/bench.h"
 #include "kith/log.h"
 #include "kith/objective.h"
@@ -189,7 +189,7 @@ static void test_a_captured_evaluation_follows_the_steps(void **state) {
     void *recorded = NULL;
     made host = made_of(recipe, &sizes), other = made_of(recipe, &sizes);
     ki_batch batch = batch_of(36, 14, 3, 0);
-    if (!device->type->capture_begin) skip();
+    if (!device->type->recording.begin) skip();
     assert_ok(device_run_try(&run, other.objective, &batch, &err), &err);
     for (int step = 0; step < 6; step++) {
         ki_engine_values found;
@@ -197,12 +197,12 @@ static void test_a_captured_evaluation_follows_the_steps(void **state) {
         batch = batch_of(36, 14, 3, (uint32_t)step);
         device_run_fill(&run, &batch);
         if (step == 1) { /* the step before has warmed everything up */
-            assert_ok(device->type->capture_begin(device, &err), &err);
+            assert_ok(device->type->recording.begin(device, &err), &err);
             assert_ok(device_type->evaluate(run.engine, &err), &err);
-            assert_ok(device->type->capture_end(device, &recorded, &err), &err);
+            assert_ok(device->type->recording.end(device, &recorded, &err), &err);
         }
         if (recorded)
-            assert_ok(device->type->capture_launch(device, recorded, &err), &err);
+            assert_ok(device->type->recording.launch(device, recorded, &err), &err);
         else
             assert_ok(device_type->evaluate(run.engine, &err), &err);
         assert_ok(device_type->read(run.engine, &found, &err), &err);
@@ -213,7 +213,7 @@ static void test_a_captured_evaluation_follows_the_steps(void **state) {
         if (fabs(found.total - wanted.total) > 1e-5 * fabs(wanted.total))
             fail_msg("step %d: %.9g, wanted %.9g", step, found.total, wanted.total);
     }
-    device->type->capture_free(device, recorded);
+    device->type->recording.free(device, recorded);
     device_run_close(&run);
     made_free(&host);
     made_free(&other);

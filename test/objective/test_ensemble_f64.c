@@ -1,6 +1,6 @@
 /* The gradients of a whole ensemble, network and objective together, against central differences in double. */
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "objective/ensemble.h"
 #include "support/differences.h"
 

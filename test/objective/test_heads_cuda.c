@@ -1,7 +1,7 @@
 /* Objectives over the heads of an ensemble on the device against the host's: the golden cases with their regularizers,
  * every loss and miner, memories, descriptors. */
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "objective/device.h"
 
 enum { M = 12, HEADS = 3, DIM = HEADS * 7, N_CLASSES = 41 };
@@ -121,7 +121,7 @@ static void test_descriptors(void **state) {
     assert_int_equal(dim, ALL);
     device_compare("descriptors", "rows", found, wanted, M * ALL, 1e-5, 0);
     assert_int_equal(device_bad, 0);
-    device->type->free(device, rows);
+    device->type->memory.free(device, rows);
     ki_free(wanted);
     device_run_close(&run);
     made_free(&m);

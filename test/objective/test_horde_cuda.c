@@ -91,11 +91,11 @@ static void describe_case(ki_backend *on, const char *recipe, const shape *s, do
     ki_real *found = ki_alloc((size_t)(b.m * dim), sizeof *found);
     void *there = NULL;
     const size_t bytes = (size_t)(b.m * dim) * sizeof *found;
-    assert_ok(on->type->alloc(on, bytes, &there, &err), &err);
+    assert_ok(on->type->memory.alloc(on, bytes, &there, &err), &err);
     assert_ok(ki_engine_of(on)->describe(run.engine, there, &err), &err);
-    assert_ok(on->type->download(on, there, found, bytes, &err), &err);
-    assert_ok(on->type->sync(on, &err), &err);
-    on->type->free(on, there);
+    assert_ok(on->type->memory.download(on, there, found, bytes, &err), &err);
+    assert_ok(on->type->memory.sync(on, &err), &err);
+    on->type->memory.free(on, there);
     device_same("descriptors", where, found, wanted, b.m * dim, tolerance);
     ki_free(found);
     ki_free(wanted);
@@ -170,10 +170,10 @@ static void test_bf16_sums_in_float32(void **state) {
     assert_ok(ki_objective_describe(host.objective, &b.batch, &wanted, &dim, &err), &err);
     ki_real *found = ki_alloc((size_t)(b.m * dim), sizeof *found);
     const size_t bytes = (size_t)(b.m * dim) * sizeof *found;
-    assert_ok(half->type->alloc(half, bytes, &there, &err), &err);
+    assert_ok(half->type->memory.alloc(half, bytes, &there, &err), &err);
     assert_ok(ki_engine_of(half)->describe(run.engine, there, &err), &err);
-    assert_ok(half->type->download(half, there, found, bytes, &err), &err);
-    assert_ok(half->type->sync(half, &err), &err);
+    assert_ok(half->type->memory.download(half, there, found, bytes, &err), &err);
+    assert_ok(half->type->memory.sync(half, &err), &err);
     device_same("descriptors", "exact operands", found, wanted, b.m * dim, 1e-5);
     device_evaluate(&run);
     ki_result result;
@@ -190,7 +190,7 @@ static void test_bf16_sums_in_float32(void **state) {
         n_compared++;
     }
     assert_int_equal(n_compared, 4);
-    half->type->free(half, there);
+    half->type->memory.free(half, there);
     ki_free(found);
     ki_free(wanted);
     device_run_close(&run);
@@ -233,22 +233,23 @@ static void moments_on_device(size_t most_bytes, int64_t block, bool cascaded, r
     static float wide[M * HW * PITCH];
     ki_cuda_moments_place(&o, &room);
     assert_int_equal(o.block, block);
-    assert_ok(type->alloc(backend, room.used, &scratch, &err), &err);
-    assert_ok(type->alloc(backend, sizeof map, &device_map, &err), &err);
-    assert_ok(type->alloc(backend, sizeof wide, &device_diff, &err), &err);
-    assert_ok(type->zero(backend, device_diff, sizeof wide, &err), &err);
-    assert_ok(type->alloc(backend, sizeof w, &device_w, &err), &err);
-    assert_ok(type->alloc(backend, sizeof w, &device_diff_w, &err), &err);
-    assert_ok(type->alloc(backend, (K + 1) * M * DIMENSION * sizeof(float), &diff_g, &err), &err);
-    assert_ok(type->upload(backend, device_map, map, sizeof map, &err), &err);
-    assert_ok(type->upload(backend, device_w, w, sizeof w, &err), &err);
-    assert_ok(type->zero(backend, device_diff_w, sizeof w, &err), &err);
+    assert_ok(type->memory.alloc(backend, room.used, &scratch, &err), &err);
+    assert_ok(type->memory.alloc(backend, sizeof map, &device_map, &err), &err);
+    assert_ok(type->memory.alloc(backend, sizeof wide, &device_diff, &err), &err);
+    assert_ok(type->memory.zero(backend, device_diff, sizeof wide, &err), &err);
+    assert_ok(type->memory.alloc(backend, sizeof w, &device_w, &err), &err);
+    assert_ok(type->memory.alloc(backend, sizeof w, &device_diff_w, &err), &err);
+    assert_ok(type->memory.alloc(backend, (K + 1) * M * DIMENSION * sizeof(float), &diff_g, &err), &err);
+    assert_ok(type->memory.upload(backend, device_map, map, sizeof map, &err), &err);
+    assert_ok(type->memory.upload(backend, device_w, w, sizeof w, &err), &err);
+    assert_ok(type->memory.zero(backend, device_diff_w, sizeof w, &err), &err);
     float *slopes = ki_alloc((K + 1) * M * DIMENSION, sizeof *slopes), *diff_w[MOST_W], *diff_gs[K + 1];
     for (int k = 0; k <= K; k++) {
         for (int64_t i = 0; i < M * DIMENSION; i++) slopes[k * M * DIMENSION + i] = slope_at(k, i);
         diff_gs[k] = (float *)diff_g + k * M * DIMENSION;
     }
-    assert_ok(type->upload(backend, diff_g, slopes, (K + 1) * M * DIMENSION * sizeof *slopes, &err), &err);
+    assert_ok(type->memory.upload(backend, diff_g, slopes, (K + 1) * M * DIMENSION * sizeof *slopes, &err),
+              &err);
     for (int t = 0; t < n_w; t++) {
         o.w[t] = (float *)device_w + (size_t)t * w_count;
         diff_w[t] = (float *)device_diff_w + (size_t)t * w_count;
@@ -259,23 +260,23 @@ static void moments_on_device(size_t most_bytes, int64_t block, bool cascaded, r
     assert_ok(ki_cuda_moments_forward(&o, &err), &err);
     for (int k = 2; k <= K; k++) {
         float *g = ki_alloc((size_t)(M * o.padded), sizeof *g);
-        assert_ok(type->download(backend, o.g[k], g, (size_t)(M * o.padded) * sizeof *g, &err), &err);
-        assert_ok(type->sync(backend, &err), &err);
+        assert_ok(type->memory.download(backend, o.g[k], g, (size_t)(M * o.padded) * sizeof *g, &err), &err);
+        assert_ok(type->memory.sync(backend, &err), &err);
         for (int i = 0; i < M; i++)
             memcpy(ret->g[k] + i * DIMENSION, g + i * o.padded, DIMENSION * sizeof *g);
         ki_free(g);
     }
     assert_ok(ki_cuda_moments_backward(&o, diff_gs, DIMENSION, diff_w, false, device_diff, PITCH, &err),
               &err);
-    assert_ok(type->download(backend, device_diff, wide, sizeof wide, &err), &err);
-    assert_ok(type->download(backend, device_diff_w, ret->diff_w, sizeof w, &err), &err);
-    assert_ok(type->sync(backend, &err), &err);
+    assert_ok(type->memory.download(backend, device_diff, wide, sizeof wide, &err), &err);
+    assert_ok(type->memory.download(backend, device_diff_w, ret->diff_w, sizeof w, &err), &err);
+    assert_ok(type->memory.sync(backend, &err), &err);
     for (int row = 0; row < M * HW; row++) {
         memcpy(ret->diff_map + row * C, wide + row * PITCH, C * sizeof *wide);
         for (int c = C; c < PITCH; c++) assert_true(wide[row * PITCH + c] == 0);
     }
     void *all[] = {device_map, device_w, device_diff_w, device_diff, scratch, diff_g};
-    for (size_t i = 0; i < N_ROWS(all); i++) type->free(backend, all[i]);
+    for (size_t i = 0; i < N_ROWS(all); i++) type->memory.free(backend, all[i]);
     ki_free(slopes);
 }
 

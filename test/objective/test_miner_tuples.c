@@ -1,5 +1,5 @@
 /* N-pair tuples: what stays of each row, how often each column does, and the loss it makes. */
-#include "core/rng.h"
+#include "base/rng.h"
 #include "objective/cases.h"
 
 enum { N_CLASSES = 4, EACH = 3, M = N_CLASSES * EACH, DIM = 3, N_STEPS = 3000 };

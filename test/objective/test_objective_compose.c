@@ -1,7 +1,7 @@
 /* Every loss with every miner and every regularizer: they evaluate, and the whole is the sum of its
  * parts, in value and in every gradient. */
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "objective/cases.h"
 
 enum { M = 20, D = 8, C = 6, H = 3, N_CLASSES = 7 };

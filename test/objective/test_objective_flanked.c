@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/taps.h"
 
 enum { FLANK = 4096 }; /* numbers on each side: more than a row of any tap */

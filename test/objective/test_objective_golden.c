@@ -1,5 +1,5 @@
 /* Every golden case in float32: value to 1e-5, gradients to 1e-4 relative L2. */
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/cases.h"
 
 static int n_bad;

@@ -1,8 +1,8 @@
 /* Every golden case in float64: analytic gradients against central differences, at every kind of
  * input: embedding, pooled, map, weight matrix, parameters. Coordinates at a kink (where the
  * difference itself changes with the step) are skipped and counted. */
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "objective/cases.h"
 
 /* Of each array; fewer in the larger batches, whose evaluations take most of the time. */

@@ -1,7 +1,7 @@
 /* Objectives over the heads of an ensemble: the loss of m rows of several heads is the mean of the heads' own losses, with
  * miners and with a memory; pair weights, descriptors, and what is refused. */
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "objective/cases.h"
 
 enum { M = 24, HEADS = 3, EACH = 5, DIM = HEADS * EACH, N_CLASSES = 9 };

@@ -1,7 +1,7 @@
 /* Every loss behind a miner that drops pairs, in float64: the gradient is still the derivative of the value. A loss that
  * gave a dropped pair a gradient would be right on every batch without a miner. */
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "objective/cases.h"
 
 enum { M = 10, DIM = 4, CLASSES = 4 };

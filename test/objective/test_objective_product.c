@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "objective/pair/product.h"
 #include "support/testing.h"
 

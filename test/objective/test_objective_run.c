@@ -1,6 +1,6 @@
 /* An objective as a thing that runs: errors, memory, threads, the cross-batch memory, state. */
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "kith/log.h"
 #include "objective/cases.h"
 

@@ -1,7 +1,7 @@
 /* The vectorised passes against plain double arithmetic, on lengths that leave a remainder. */
 #include <math.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "objective/vec.h"
 #include "support/testing.h"
 

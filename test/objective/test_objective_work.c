@@ -3,7 +3,7 @@
 #include <malloc.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "objective/work.h"
 #include "support/testing.h"
 

@@ -3,8 +3,8 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
-#include "core/backend.h"
-#include "core/rng.h"
+#include "base/rng.h"
+#include "device/backend.h"
 #include "kith/objective.h"
 #include "objective/device.h"
 
@@ -26,7 +26,7 @@ static void *take(both *b, size_t bytes) {
     kith_error err = {0};
     void *ptr = NULL;
     assert_in_range(b->n_taken, 0, 6);
-    assert_ok(b->backend->type->alloc(b->backend, bytes, &ptr, &err), &err);
+    assert_ok(b->backend->type->memory.alloc(b->backend, bytes, &ptr, &err), &err);
     return b->on_device[b->n_taken++] = ptr;
 }
 
@@ -51,7 +51,7 @@ static void begin(both *b, const char *recipe) {
 static void end(both *b) {
     kith_objective_free(b->host);
     kith_objective_free(b->placed);
-    for (int i = 0; i < b->n_taken; i++) b->backend->type->free(b->backend, b->on_device[i]);
+    for (int i = 0; i < b->n_taken; i++) b->backend->type->memory.free(b->backend, b->on_device[i]);
     ki_backend_close(b->backend);
 }
 
@@ -59,16 +59,16 @@ static void upload(both *b, const void *dst, const void *src, size_t bytes) {
     kith_error err = {0};
     void *to = NULL;
     memcpy(&to, &dst, sizeof to);
-    assert_ok(b->backend->type->upload(b->backend, to, src, bytes, &err), &err);
-    assert_ok(b->backend->type->sync(b->backend, &err), &err);
+    assert_ok(b->backend->type->memory.upload(b->backend, to, src, bytes, &err), &err);
+    assert_ok(b->backend->type->memory.sync(b->backend, &err), &err);
 }
 
 /* Results are there for the stream of the batch; the backend copies on one of its own. */
 static void download(both *b, const void *src, void *dst, size_t bytes) {
     kith_error err = {0};
     assert_int_equal(cudaStreamSynchronize(b->batch.stream), cudaSuccess);
-    assert_ok(b->backend->type->download(b->backend, src, dst, bytes, &err), &err);
-    assert_ok(b->backend->type->sync(b->backend, &err), &err);
+    assert_ok(b->backend->type->memory.download(b->backend, src, dst, bytes, &err), &err);
+    assert_ok(b->backend->type->memory.sync(b->backend, &err), &err);
 }
 
 static void draw(both *b, uint32_t step) {

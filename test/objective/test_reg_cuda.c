@@ -189,11 +189,11 @@ static void test_captured_step(void **state) {
     void *step = NULL;
     device_run_open(&run, backend, device.objective, &b);
     device_evaluate(&run); /* what is looked up once is looked up before */
-    assert_ok(backend->type->sync(backend, &err), &err);
-    assert_ok(backend->type->capture_begin(backend, &err), &err);
+    assert_ok(backend->type->memory.sync(backend, &err), &err);
+    assert_ok(backend->type->recording.begin(backend, &err), &err);
     assert_ok(type->clear_diffs(run.engine, &err), &err);
     assert_ok(type->evaluate(run.engine, &err), &err);
-    assert_ok(backend->type->capture_end(backend, &step, &err), &err);
+    assert_ok(backend->type->recording.end(backend, &step, &err), &err);
     for (size_t round = 0; round < N_ROWS(labels); round++) {
         char where[64];
         made host = made_of(recipe, &b.sizes);
@@ -201,12 +201,12 @@ static void test_captured_step(void **state) {
         b.batch.step = 2 + 3 * round;
         device_upload(&run, run.in.label, b.label, (size_t)b.m * sizeof *b.label);
         device_upload(&run, run.in.step, &b.batch.step, sizeof b.batch.step);
-        assert_ok(backend->type->capture_launch(backend, step, &err), &err);
+        assert_ok(backend->type->recording.launch(backend, step, &err), &err);
         snprintf(where, sizeof where, "round %zu", round);
         device_compare(&run, host.objective, where, 1e-5);
         made_free(&host);
     }
-    backend->type->capture_free(backend, step);
+    backend->type->recording.free(backend, step);
     device_run_close(&run);
     made_free(&device);
     device_batch_free(&b);

@@ -1,6 +1,6 @@
 /* Bad input to regularizers and proxy losses: one line that names what was found. And no memory: every
  * allocation may fail, nothing is lost. */
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "kith/log.h"
 #include "objective/taps.h"
 

@@ -1,6 +1,6 @@
 /* Every regularizer on batches that a sampler should not give, but may: finite values and gradients at
  * every tap and parameter. */
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/taps.h"
 
 static void assert_finite(const char *recipe, const char *batch, const char *what, const ki_real *v,

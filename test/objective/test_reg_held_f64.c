@@ -1,6 +1,6 @@
 /* In float64, what golden files cannot hold: kernels with the batch's own bandwidth held constant, and
  * energy confusion over random pairs, against central differences. */
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/taps.h"
 
 static double value_of(const made *m, const ki_batch *batch, ki_result *ret) {

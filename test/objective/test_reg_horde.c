@@ -1,6 +1,6 @@
 /* HORDE beyond its golden values: descriptors for test time against plain loops, the budget of kept blocks,
  * working memory at the paper's sizes, threads. */
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/reg/moments.h"
 #include "objective/taps.h"
 

@@ -1,6 +1,6 @@
 /* What regularizers keep and where their gradients go: densities of the starting network, terms that stop
  * at the embedding, logits that come from the proxies. */
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/taps.h"
 
 static void test_density_measured(void **state) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "io/yaml.h"
 #include "kith/array.h"
 #include "optim/optim.h"
@@ -36,9 +36,9 @@ static inline void golden_init(golden_run *run, const char *device) {
     void *ptr = NULL;
     *run = (golden_run){0};
     assert_ok(ki_backend_open(device, NULL, &run->backend, &err), &err);
-    assert_ok(run->backend->type->alloc(run->backend, GOLDEN_N * sizeof(ki_real), &ptr, &err), &err);
+    assert_ok(run->backend->type->memory.alloc(run->backend, GOLDEN_N * sizeof(ki_real), &ptr, &err), &err);
     run->value = ptr;
-    assert_ok(run->backend->type->alloc(run->backend, GOLDEN_N * sizeof(ki_real), &ptr, &err), &err);
+    assert_ok(run->backend->type->memory.alloc(run->backend, GOLDEN_N * sizeof(ki_real), &ptr, &err), &err);
     run->diff = ptr;
     int64_t at = 0;
     for (int i = 0; i < GOLDEN_PARAMS; i++) {
@@ -52,8 +52,8 @@ static inline void golden_init(golden_run *run, const char *device) {
 }
 
 static inline void golden_release(golden_run *run) {
-    run->backend->type->free(run->backend, run->value);
-    run->backend->type->free(run->backend, run->diff);
+    run->backend->type->memory.free(run->backend, run->value);
+    run->backend->type->memory.free(run->backend, run->diff);
     ki_backend_close(run->backend);
 }
 
@@ -61,8 +61,8 @@ static inline void golden_upload(golden_run *run, ki_real *dst, const float *fro
     ki_real host[GOLDEN_N];
     kith_error err = {0};
     for (int i = 0; i < GOLDEN_N; i++) host[i] = (ki_real)from[i];
-    assert_ok(run->backend->type->upload(run->backend, dst, host, sizeof host, &err), &err);
-    assert_ok(run->backend->type->sync(run->backend, &err), &err);
+    assert_ok(run->backend->type->memory.upload(run->backend, dst, host, sizeof host, &err), &err);
+    assert_ok(run->backend->type->memory.sync(run->backend, &err), &err);
 }
 
 /* "NAME/KEY" or NULL. */
@@ -144,8 +144,8 @@ static inline void golden_case(const kith_tensors *file, const char *device, con
         assert_ok(ki_optim_update(optim, lr, &err), &err);
     }
     ki_real found[GOLDEN_N];
-    assert_ok(run.backend->type->download(run.backend, run.value, found, sizeof found, &err), &err);
-    assert_ok(run.backend->type->sync(run.backend, &err), &err);
+    assert_ok(run.backend->type->memory.download(run.backend, run.value, found, sizeof found, &err), &err);
+    assert_ok(run.backend->type->memory.sync(run.backend, &err), &err);
     for (int i = 0; i < GOLDEN_N; i++)
         golden_check_close(device, name, "a value", (double)found[i], wanted[i], tolerance);
     golden_check_norms(&run, optim, golden_reals(file, name, "norm"), device, name, tolerance);

@@ -1,7 +1,7 @@
 /* What an optimizer promises beside its arithmetic: few runs, state that carries over to the bit,
  * threads that do not show, sleeping groups, refusals, and no memory left behind. */
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 #include "kith/log.h"
 #include "net/hashed.h"
 #include "optim/golden.h"

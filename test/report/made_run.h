@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "kith/array.h"
 #include "kith/data.h"
 

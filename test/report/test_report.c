@@ -3,7 +3,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "io/file.h"
 #include "kith/log.h"
 #include "kith/report.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "kith/experimental/reproduce.h"
 #include "reproduce/page.h"
 #include "reproduce/sample.h"

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/checksum.h"
+#include "base/alloc.h"
+#include "base/checksum.h"
 #include "search/files/changes.h"
 #include "search/files/manifest.h"
 #include "search/files/records.h"

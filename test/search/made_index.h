@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/checksum.h"
-#include "core/rng.h"
+#include "base/checksum.h"
+#include "base/rng.h"
 #include "kith/kith.h"
 #include "support/testing.h"
 

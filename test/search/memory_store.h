@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/exact_list.h"
 #include "search/files/snapshot.h"
 #include "search/filter_tree.h"

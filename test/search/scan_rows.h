@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 #include "knn/panels.h"
 #include "search/scan/scan.h"
 #include "support/testing.h"

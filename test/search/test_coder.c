@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "scan_rows.h"
 #include "search/scan/coder_parts.h"
 

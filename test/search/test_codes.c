@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "scan_rows.h"
 #include "search/scan/coder_parts.h"
 #include "search/scan/query.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/atomic.h"
+#include "base/atomic.h"
 #include "kith/data.h"
 #include "search/signature.h"
 #include "support/testing.h"

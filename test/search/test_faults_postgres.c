@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "postgres_index.h"
 
 enum { N = 300 };

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "knn/rows.h"
 #include "made_index.h"
 #include "search/index_handle.h"

@@ -1,5 +1,5 @@
 /* False-match rates of an index from its own labels: those of verification on the same rows, of a sample where there are many. */
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "judge/verification.h"
 #include "made_index.h"
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/sanitizer.h"
+#include "base/sanitizer.h"
 #include "made_index.h"
 
 /* ---- what the other process does: one change ---- */

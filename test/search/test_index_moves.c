@@ -1,7 +1,7 @@
 /* Items whose files were moved keep their ids, and files that were removed by hand stay out: through commits, merges, compaction. */
 #include <dirent.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "made_index.h"
 #include "search/index_handle.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "support/testing.h"
 
 static void test_table(void **state) {

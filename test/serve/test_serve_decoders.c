@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/alloc.h"
-#include "core/clock.h"
+#include "base/alloc.h"
+#include "base/clock.h"
 #include "serve/decode/decoders.h"
 #include "support/hostile.h"
 #include "support/served.h"

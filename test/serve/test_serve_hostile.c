@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/sanitizer.h"
+#include "base/sanitizer.h"
 #include "support/hostile.h"
 #include "support/http.h"
 #include "support/served.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "io/json.h"
 #include "serve/routes/route.h"
 #include "serve/search/query.h"

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/sanitizer.h"
+#include "base/sanitizer.h"
 #include "serve/decode/sandbox.h"
 #include "support/testing.h"
 

@@ -1,6 +1,6 @@
 /* A library to preload (LD_PRELOAD) that makes one allocation of a program fail (docs/adr/0006).
  *
- *   FAULT_KIND  own     the n-th aligned_alloc fails: that is what core/alloc.h calls, and nobody else here
+ *   FAULT_KIND  own     the n-th aligned_alloc fails: that is what base/alloc.h calls, and nobody else here
  *               all     from the n-th aligned_alloc on, all fail
  *               others  the n-th malloc, calloc or realloc fails of those that the parsers' and decoders' libraries make
  *   FAULT_AT    n, from 1; without it nothing fails

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "core/sanitizer.h"
+#include "base/sanitizer.h"
 #include "support/testing.h"
 
 /* Whether ranks can be started here: mpirun is installed and the plugin was built. Not under a sanitizer, which reports

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "support/op_case.h"
 #include "support/small_net.h"
 #include "support/testing.h"
@@ -51,7 +51,7 @@ static void draw(net_side *s, uint32_t stream, int64_t n) {
 
 static void wait(net_side *s) {
     kith_error err;
-    assert_ok(s->backend->type->sync(s->backend, &err), &err);
+    assert_ok(s->backend->type->memory.sync(s->backend, &err), &err);
 }
 
 void net_side_forward(net_side *s, uint32_t stream) {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 #include "support/testing.h"
 
 /* The words of a line. A word that was asked for is crossed off; a word that is left at the end is a mistake. */
@@ -258,7 +258,7 @@ static ki_real *host_new(int64_t n) {
 static kith_status device_new(op_run *run, size_t bytes, void *ret_ptr, kith_error *err) {
     if (bytes == 0) return KITH_OK;
     void *ptr = NULL;
-    KI_TRY(run->backend->type->alloc(run->backend, bytes, &ptr, err));
+    KI_TRY(run->backend->type->memory.alloc(run->backend, bytes, &ptr, err));
     memcpy(ret_ptr, &ptr, sizeof ptr);
     return KITH_OK;
 }
@@ -269,15 +269,15 @@ static kith_status device_poison(op_run *run, void *ptr, size_t bytes, kith_erro
     void *ones = malloc(bytes);
     if (!ones) abort();
     memset(ones, 0xff, bytes);
-    kith_status status = run->backend->type->upload(run->backend, ptr, ones, bytes, err);
-    if (status == KITH_OK) status = run->backend->type->sync(run->backend, err);
+    kith_status status = run->backend->type->memory.upload(run->backend, ptr, ones, bytes, err);
+    if (status == KITH_OK) status = run->backend->type->memory.sync(run->backend, err);
     free(ones);
     return status;
 }
 
 static ki_edge edge_of(const op_run *run, ki_shape shape, bool is_plain) {
     ki_edge edge = {.shape = shape, .layout = shape.n_dims == 4 && !is_plain ? KI_NATIVE : KI_PLAIN};
-    edge.bytes = run->backend->type->edge_bytes(run->backend, &edge.shape, edge.layout);
+    edge.bytes = run->backend->type->memory.edge_bytes(run->backend, &edge.shape, edge.layout);
     if (run->gap && edge.layout == KI_NATIVE) edge.pitch = shape.dim[1] + run->gap;
     return edge;
 }
@@ -408,16 +408,16 @@ kith_status op_run_init_sliced(op_run *run, const op_case *c, ki_backend *backen
     *run = (op_run){.c = c, .backend = backend, .attr = c->attr, .gap = gap};
     ki_shape dst;
     KI_TRY(run_infer_shapes(run, &dst, err));
-    const ki_kernel_type *type = backend->type->kernels[c->kind];
+    const ki_kernel_type *type = backend->type->kernels.of[c->kind];
     if (!type)
         return ki_fail(err, KITH_EUNSUPPORTED, "backend %s has no %s", backend->type->name,
                        ki_op_name(c->kind));
 
     const bool is_training = !c->infer && !c->folded;
-    run->fused_relu = c->relu && backend->type->can_fuse_relu[c->kind];
-    run->fused_mask = c->masked && backend->type->can_mask_concat;
-    run->fused_add = c->added && backend->type->can_fuse_add;
-    run->folded_bn = c->folded && backend->type->can_fold_bn;
+    run->fused_relu = c->relu && backend->type->kernels.can_fuse_relu[c->kind];
+    run->fused_mask = c->masked && backend->type->kernels.can_mask_concat;
+    run->fused_add = c->added && backend->type->kernels.can_fuse_add;
+    run->folded_bn = c->folded && backend->type->kernels.can_fold_bn;
     /* The sum must come before ReLU. */
     if (c->added && !run->fused_add) run->fused_relu = false;
     ki_kernel_spec *spec = &run->spec;
@@ -460,16 +460,16 @@ void op_run_release(op_run *run) {
     void *const device[] = {run->device_dst,       run->device_diff_dst[0], run->device_diff_dst[1],
                             run->device_workspace, run->device_scratch,     run->device_late,
                             run->device_step};
-    for (size_t i = 0; i < N_ROWS(device); i++) type->free(run->backend, device[i]);
+    for (size_t i = 0; i < N_ROWS(device); i++) type->memory.free(run->backend, device[i]);
     for (int i = 0; i < KI_MAX_SRC; i++) {
-        type->free(run->backend, run->device_src[i]);
-        type->free(run->backend, run->device_diff_src[i]);
+        type->memory.free(run->backend, run->device_src[i]);
+        type->memory.free(run->backend, run->device_diff_src[i]);
         free(run->src[i]);
         free(run->diff_src[i]);
     }
     for (int i = 0; i < run->n_params; i++) {
-        type->free(run->backend, run->param[i].device_value);
-        type->free(run->backend, run->param[i].device_diff);
+        type->memory.free(run->backend, run->param[i].device_value);
+        type->memory.free(run->backend, run->param[i].device_diff);
         free(run->param[i].value);
         free(run->param[i].diff);
     }
@@ -509,25 +509,26 @@ kith_status op_run_forward(op_run *run, kith_error *err) {
     const ki_backend_type *type = run->backend->type;
     const ki_kernel_spec *spec = &run->spec;
     for (int i = 0; i < spec->n_src; i++)
-        KI_TRY(type->import(run->backend, &spec->src[i], run->device_src[i], run->src[i], err));
+        KI_TRY(type->memory.import(run->backend, &spec->src[i], run->device_src[i], run->src[i], err));
     for (int i = 0; i < run->n_params; i++) {
         op_param *p = &run->param[i];
-        KI_TRY(type->upload(run->backend, p->device_value, p->value, (size_t)p->n * sizeof *p->value, err));
+        KI_TRY(type->memory.upload(run->backend, p->device_value, p->value, (size_t)p->n * sizeof *p->value,
+                                   err));
     }
-    KI_TRY(type->upload(run->backend, run->device_step, &run->step, sizeof run->step, err));
+    KI_TRY(type->memory.upload(run->backend, run->device_step, &run->step, sizeof run->step, err));
     KI_TRY(device_poison(run, run->device_dst, room_of(&spec->dst), err));
     KI_TRY(device_poison(run, run->device_workspace, run->info.workspace_bytes, err));
     KI_TRY(device_poison(run, run->device_scratch, run->info.scratch_bytes, err));
     if (run->kernel->type->pack) KI_TRY(run->kernel->type->pack(run->kernel, err));
     KI_TRY(run->kernel->type->forward(run->kernel, err));
-    KI_TRY(type->export(run->backend, &spec->dst, run->device_dst, run->dst, err));
+    KI_TRY(type->memory.export(run->backend, &spec->dst, run->device_dst, run->dst, err));
     for (int i = 0; i < run->n_params; i++) { /* running statistics change */
         op_param *p = &run->param[i];
         if (!p->trained)
-            KI_TRY(type->download(run->backend, p->device_value, p->value, (size_t)p->n * sizeof *p->value,
-                                  err));
+            KI_TRY(type->memory.download(run->backend, p->device_value, p->value,
+                                         (size_t)p->n * sizeof *p->value, err));
     }
-    KI_TRY(type->sync(run->backend, err));
+    KI_TRY(type->memory.sync(run->backend, err));
     host_after_forward(run);
     return KITH_OK;
 }
@@ -545,12 +546,13 @@ static kith_status import_diff_dst(op_run *run, kith_error *err) {
     }
     kith_status status = KITH_OK;
     for (int i = 0; status == KITH_OK && i < (run->info.joins ? 2 : 1); i++)
-        status = type->import(run->backend, edge, run->device_diff_dst[i], part[i], err);
+        status = type->memory.import(run->backend, edge, run->device_diff_dst[i], part[i], err);
     if (status == KITH_OK && run->info.mask_in_join && !run->info.joins) {
         const void *const parts[] = {run->device_diff_dst[0]};
-        status = type->join(run->backend, edge, 1, parts, run->device_dst, run->device_diff_dst[0], err);
+        status =
+            type->kernels.join(run->backend, edge, 1, parts, run->device_dst, run->device_diff_dst[0], err);
     }
-    if (status == KITH_OK) status = type->sync(run->backend, err);
+    if (status == KITH_OK) status = type->memory.sync(run->backend, err);
     free(part[0]);
     free(part[1]);
     return status;
@@ -561,7 +563,7 @@ kith_status op_run_backward(op_run *run, kith_error *err) {
     const ki_kernel_spec *spec = &run->spec;
     KI_TRY(import_diff_dst(run, err));
     const uint64_t next_step = run->step + 1; /* the planner increases it before backward runs */
-    KI_TRY(type->upload(run->backend, run->device_step, &next_step, sizeof next_step, err));
+    KI_TRY(type->memory.upload(run->backend, run->device_step, &next_step, sizeof next_step, err));
     if (!run->info.backward_reads_dst) KI_TRY(device_poison(run, run->device_dst, room_of(&spec->dst), err));
     for (int i = 0; i < spec->n_src; i++) {
         if (!run->info.backward_reads_src)
@@ -574,22 +576,23 @@ kith_status op_run_backward(op_run *run, kith_error *err) {
         op_param *p = &run->param[i];
         if (!p->device_diff) continue;
         if (!run->keeps_diffs) memset(p->diff, 0, (size_t)p->n * sizeof *p->diff);
-        KI_TRY(type->upload(run->backend, p->device_diff, p->diff, (size_t)p->n * sizeof *p->diff, err));
+        KI_TRY(
+            type->memory.upload(run->backend, p->device_diff, p->diff, (size_t)p->n * sizeof *p->diff, err));
     }
     if (!run->info.shares_diff) KI_TRY(run->kernel->type->backward(run->kernel, err));
     if (run->info.is_late) KI_TRY(run->kernel->type->settle(run->kernel, err));
     for (int i = 0; i < spec->n_src; i++) {
         if (!run->device_diff_src[i]) continue;
         const void *diff = run->info.shares_diff ? run->device_diff_dst[0] : run->device_diff_src[i];
-        KI_TRY(type->export(run->backend, &spec->src[i], diff, run->diff_src[i], err));
+        KI_TRY(type->memory.export(run->backend, &spec->src[i], diff, run->diff_src[i], err));
     }
     for (int i = 0; i < run->n_params; i++) {
         op_param *p = &run->param[i];
         if (p->device_diff)
-            KI_TRY(
-                type->download(run->backend, p->device_diff, p->diff, (size_t)p->n * sizeof *p->diff, err));
+            KI_TRY(type->memory.download(run->backend, p->device_diff, p->diff,
+                                         (size_t)p->n * sizeof *p->diff, err));
     }
-    KI_TRY(type->sync(run->backend, err));
+    KI_TRY(type->memory.sync(run->backend, err));
     for (int64_t j = 0; run->c->added && !run->fused_add && j < run->n_dst; j++)
         run->diff_src[1][j] = run->c->relu && !(run->dst[j] > 0) ? 0 : run->diff_dst[j];
     for (int i = 0; run->c->masked && !run->fused_mask && i < spec->n_src; i++) {
@@ -607,8 +610,8 @@ static bool gaps_are_intact(op_run *run, const ki_edge *edge, const void *device
     unsigned char *host = malloc(bytes);
     kith_error err;
     if (!host) abort();
-    assert_ok(run->backend->type->download(run->backend, device, host, bytes, &err), &err);
-    assert_ok(run->backend->type->sync(run->backend, &err), &err);
+    assert_ok(run->backend->type->memory.download(run->backend, device, host, bytes, &err), &err);
+    assert_ok(run->backend->type->memory.sync(run->backend, &err), &err);
     const size_t count = (size_t)(ki_shape_count(&edge->shape) / edge->shape.dim[1]);
     const size_t element = n_pixels / count, c = (size_t)edge->shape.dim[1] * element,
                  pitch = (size_t)edge->pitch * element;

@@ -83,7 +83,7 @@ int op_check_accumulates(ki_backend *backend, const char *how) {
     for (int i = 0; i < n; i++) {
         op_run once, twice;
         kith_error err;
-        if (cases[i].infer || !backend->type->kernels[cases[i].kind]) continue;
+        if (cases[i].infer || !backend->type->kernels.of[cases[i].kind]) continue;
         assert_ok(op_run_init(&once, &cases[i], backend, &err), &err);
         assert_ok(op_run_init(&twice, &cases[i], backend, &err), &err);
         op_run_step(&once);

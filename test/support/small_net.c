@@ -1,7 +1,7 @@
 /* The small network's graph. */
 #include "support/small_net.h"
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "support/testing.h"
 
 static const ki_bn_attr bn = {.eps = 1e-5, .momentum = 0.1};

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "kith/model.h"
 #include "net/model_file.h"
 #include "nn/plan.h"

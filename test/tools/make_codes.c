@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 #include "search/scan/codes.h"
 
 enum { N = 100, DIM = 20 };

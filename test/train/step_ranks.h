@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "io/yaml.h"
 #include "nn/plan.h"
 #include "objective/objective.h"
@@ -114,7 +114,7 @@ static inline kith_status step_run(const step_case *c, step_rank *s, step_found 
         KI_TRY(ki_params_zero_diffs(s->params, err));
         KI_TRY(step_pass(c, s, first, n, step, &found->total, err));
     }
-    KI_TRY(s->backend->type->sync(s->backend, err)); /* an emulated device's memory is the host's */
+    KI_TRY(s->backend->type->memory.sync(s->backend, err)); /* an emulated device's memory is the host's */
     found->n_diff = ki_params_trained_n(s->params);
     KI_TRY(ki_comm_sum(s->comm, ki_params_diffs(s->params), found->n_diff, err));
     found->diff = malloc((size_t)found->n_diff * sizeof *found->diff);

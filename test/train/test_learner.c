@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "kith/log.h"
 
 enum { MOST_IMAGES = 16 };

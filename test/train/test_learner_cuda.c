@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 #include "train/describe.h"
 
 enum { WHOLE = 20, MOST_IMAGES = 24, WIDTH = 8 };
@@ -273,7 +273,7 @@ static void test_bad_numbers(void **state) {
             float *bad = malloc((size_t)p->n * sizeof *bad);
             for (int64_t i = 0; i < p->n; i++) bad[i] = NAN;
             assert_ok(ki_params_set(s->params, p, bad, &err), &err);
-            assert_ok(s->backend->type->sync(s->backend, &err), &err);
+            assert_ok(s->backend->type->memory.sync(s->backend, &err), &err);
             free(bad);
         }
         add(s, 0, 8, step);

@@ -6,8 +6,8 @@
 #include <dlfcn.h>
 #include <math.h>
 
-#include "core/parallel.h"
-#include "core/rng.h"
+#include "base/parallel.h"
+#include "base/rng.h"
 #include "support/thread_ranks.h"
 
 #ifdef KI_EMULATE_TESTS

@@ -1,7 +1,7 @@
 /* kith/train.h from C: the example, the calls without a command line, and what happens without memory. */
 #include <math.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "judge/estimate.h"
 #include "kith/train.h"
 #include "train/tiny.h"

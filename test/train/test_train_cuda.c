@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/backend.h"
+#include "device/backend.h"
 #include "kith/card.h"
 #include "kith/data.h"
 #include "kith/train.h"

@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/rng.h"
-#include "core/sanitizer.h"
+#include "base/rng.h"
+#include "base/sanitizer.h"
 #include "train/whole.h"
 
 static char output[TINY_OUTPUT];

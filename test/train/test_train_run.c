@@ -373,6 +373,10 @@ static void test_all_orders(void **state) {
     if (tiny_train(output, "orders", horde) != 0) fail_msg("%s", output);
     assert_true(number("orders", "all_orders.recall.1") > 0);
     assert_true(number("orders", "all_orders.queries") == number("orders", "test.queries"));
+    assert_string_equal(word("orders", "variants.0.name"), "all_orders");
+    assert_true(number("orders", "variants.0.dim.0") == 24 && number("orders", "variants.0.dim.1") == 8);
+    assert_string_equal(word("orders", "transductive_white.transform"), "pca_white");
+    assert_string_equal(word("orders", "transductive_white.fitted_on"), "test");
     assert_true(number("orders", "all_orders.nmi") >= 0);
     assert_non_null(
         strstr(word("orders", "all_orders.note"), "24 numbers, after a PCA to 8 fitted on training images"));

@@ -1,7 +1,7 @@
 /* model.whiten: the embedding layer of the result is the trained one times a map that follows from the training images. */
 #include <math.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "kith/card.h"
 #include "knn/whiten.h"
 #include "train/tiny.h"

@@ -3,10 +3,10 @@
 #define KI_BACKEND_CPU_H
 
 #include "backend/cpu/dnnl.h"
-#include "core/alloc.h"
-#include "core/backend.h"
-#include "core/parallel.h"
-#include "core/sanitizer.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/sanitizer.h"
+#include "device/backend.h"
 
 typedef struct cpu_backend {
     ki_backend base;

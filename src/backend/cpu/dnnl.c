@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 #define HAS_OP_DESCRIPTORS (DNNL_VERSION_MAJOR < 3)
 

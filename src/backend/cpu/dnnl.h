@@ -9,7 +9,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include "core/backend.h"
+#include "device/backend.h"
 
 /* oneDNN's engine and the attributes that primitives are made with. */
 typedef struct cpu_dnnl {

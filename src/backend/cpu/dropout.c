@@ -1,6 +1,6 @@
-/* Dropout with the mask of core/dropout.h, which counts elements in plain order: on blocked maps the plain
+/* Dropout with the mask of device/dropout.h, which counts elements in plain order: on blocked maps the plain
  * index of each value is computed first. Forward and backward both multiply by the mask. */
-#include "core/dropout.h"
+#include "device/dropout.h"
 #include "backend/cpu/cpu.h"
 
 typedef struct dropout {

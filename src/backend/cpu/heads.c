@@ -1,4 +1,4 @@
-/* attend and unfold: the heads of an ensemble in the rows of a batch (core/op.h).
+/* attend and unfold: the heads of an ensemble in the rows of a batch (device/op.h).
  *
  * In the blocked layout the logits of an image lie as its rows of dst do where the channels fill whole blocks, and the
  * rows of a map as one row of all heads. Then forward and backward walk memory once, and an unfold is a copy; other
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
-#include "core/fast_exp.h"
+#include "base/fast_exp.h"
 
 /* Numbers of a row that stay in the first cache while all heads pass over them. */
 enum { CHUNK = 2048 };

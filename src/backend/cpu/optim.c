@@ -1,4 +1,4 @@
-/* The update rules of core/backend.h, one pass over memory for all runs together, and sums of squares
+/* The update rules of device/backend.h, one pass over memory for all runs together, and sums of squares
  * over fixed blocks. Adam's bias correction is folded into the step size and the denominator:
  * value -= rate / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps). */
 #include <math.h>

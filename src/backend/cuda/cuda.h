@@ -12,8 +12,8 @@
 #include <cuda_runtime_api.h>
 
 #include "backend/cuda/fail.h"
-#include "core/alloc.h"
-#include "core/backend.h"
+#include "base/alloc.h"
+#include "device/backend.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -83,7 +83,7 @@ kith_status ki_cuda_images(ki_backend *backend, const ki_image_step *step, const
 /* Ranks over NCCL (comm/nccl.c). */
 kith_status ki_cuda_nccl_open(ki_backend *backend, struct ki_comm *comm, struct ki_device_comm **ret_device,
                               kith_error *err);
-/* The second stream as core/backend.h has it (queues.c). */
+/* The second stream as device/backend.h has it (queues.c). */
 extern const ki_queue_type ki_cuda_queues;
 
 extern const ki_backend_type ki_backend_cuda;

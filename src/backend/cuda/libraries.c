@@ -5,7 +5,7 @@
 
 #include "backend/cuda/conv/cudnn_graph.h"
 #include "backend/cuda/gemm/lt.h"
-#include "core/text.h"
+#include "base/text.h"
 
 enum { GEMM_WORKSPACE = 32 << 20 }; /* what cuBLAS recommends for this kind of device */
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "backend/cuda/launch.h"
-#include "core/philox.h"
+#include "base/philox.h"
 
 #ifndef KI_EMULATE
 #include <cuda_bf16.h>

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 kith_status ki_cuda_op_new(const ki_kernel_type *type, ki_backend *backend, const ki_kernel_spec *spec,
                            ki_cuda_op_queue *queue, ki_kernel **ret_kernel, kith_error *err) {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "backend/ref/ref.h"
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 static kith_status backend_open(const ki_backend_options *options, ki_backend **ret_backend,
                                 kith_error *err) {
@@ -77,34 +77,33 @@ const ki_backend_type ki_backend_ref = {
     .version = KI_BACKEND_VERSION,
     .open = backend_open,
     .close = backend_close,
-    .alloc = memory_alloc,
-    .free = memory_free,
-    .upload = memory_upload,
-    .download = memory_download,
-    .zero = memory_zero,
-    .sync = stream_sync,
-    .edge_bytes = edge_bytes,
-    .import = edge_import,
-    .export = edge_export,
-    .kernels =
-        {
-            [KI_OP_CONV2D] = &ki_ref_conv2d,
-            [KI_OP_BATCH_NORM] = &ki_ref_batch_norm,
-            [KI_OP_RELU] = &ki_ref_relu,
-            [KI_OP_POOL] = &ki_ref_pool,
-            [KI_OP_LRN] = &ki_ref_lrn,
-            [KI_OP_CONCAT] = &ki_ref_concat,
-            [KI_OP_ADD] = &ki_ref_add,
-            [KI_OP_LINEAR] = &ki_ref_linear,
-            [KI_OP_DROPOUT] = &ki_ref_dropout,
-            [KI_OP_GLOBAL_POOL] = &ki_ref_global_pool,
-            [KI_OP_L2_NORM] = &ki_ref_l2_norm,
-            [KI_OP_ATTEND] = &ki_ref_attend,
-            [KI_OP_UNFOLD] = &ki_ref_unfold,
-            [KI_OP_LAYER_NORM] = &ki_ref_layer_norm,
-        },
-    .join = ki_ref_join,
-    .optim = ki_ref_optim,
-    .sum_squares = ki_ref_sum_squares,
-    .linear_grad = ki_ref_linear_grad,
+    .memory = {.alloc = memory_alloc,
+               .free = memory_free,
+               .upload = memory_upload,
+               .download = memory_download,
+               .zero = memory_zero,
+               .sync = stream_sync,
+               .edge_bytes = edge_bytes,
+               .import = edge_import,
+               .export = edge_export},
+    .kernels = {.of =
+                    {
+                        [KI_OP_CONV2D] = &ki_ref_conv2d,
+                        [KI_OP_BATCH_NORM] = &ki_ref_batch_norm,
+                        [KI_OP_RELU] = &ki_ref_relu,
+                        [KI_OP_POOL] = &ki_ref_pool,
+                        [KI_OP_LRN] = &ki_ref_lrn,
+                        [KI_OP_CONCAT] = &ki_ref_concat,
+                        [KI_OP_ADD] = &ki_ref_add,
+                        [KI_OP_LINEAR] = &ki_ref_linear,
+                        [KI_OP_DROPOUT] = &ki_ref_dropout,
+                        [KI_OP_GLOBAL_POOL] = &ki_ref_global_pool,
+                        [KI_OP_L2_NORM] = &ki_ref_l2_norm,
+                        [KI_OP_ATTEND] = &ki_ref_attend,
+                        [KI_OP_UNFOLD] = &ki_ref_unfold,
+                        [KI_OP_LAYER_NORM] = &ki_ref_layer_norm,
+                    },
+                .join = ki_ref_join,
+                .linear_grad = ki_ref_linear_grad},
+    .optimizers = {.update = ki_ref_optim, .sum_squares = ki_ref_sum_squares},
 };

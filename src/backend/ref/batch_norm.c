@@ -11,8 +11,8 @@
 #include <inttypes.h>
 
 #include "backend/ref/ref.h"
+#include "base/parallel.h"
 #include "comm/moments.h"
-#include "core/parallel.h"
 
 typedef struct norm {
     ki_ref_dims d;

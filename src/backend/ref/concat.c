@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 /* Items: images, here and below. */
 static void forward_images(void *context, int64_t begin, int64_t end) {

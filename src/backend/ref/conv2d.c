@@ -3,7 +3,7 @@
  * The innermost loop runs along a row, over CHUNK sums kept on the stack, because a compiler can vectorise
  * this without changing the order of any sum. */
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 enum { CHUNK = 64, LANES = 8 };
 

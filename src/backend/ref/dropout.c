@@ -1,11 +1,11 @@
-/* dropout. The mask (core/dropout.h) is drawn again in backward from the step and the place in the whole batch
+/* dropout. The mask (device/dropout.h) is drawn again in backward from the step and the place in the whole batch
  * that forward saw, which are all that the workspace contains. In inference dst is src. */
-#include "core/dropout.h"
+#include "device/dropout.h"
 
 #include <string.h>
 
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 typedef struct drop {
     ki_dropout mask;

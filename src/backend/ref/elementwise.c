@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 /* `items` over all values of dst. */
 static kith_status over_values(ki_kernel *kernel, ki_range_fn items) {

@@ -1,6 +1,6 @@
 /* global_pool: average, maximum (the first of equals takes the gradient) or their sum per plane. */
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 typedef struct global_pool {
     int64_t n_planes, cells;

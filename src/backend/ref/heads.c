@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 static double sigmoid(double z) {
     const double t = exp(-fabs(z));

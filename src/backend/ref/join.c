@@ -1,6 +1,6 @@
 /* join: the sum of the gradient parts of a tensor, masked by a ReLU's output. */
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 typedef struct join {
     int n_parts;

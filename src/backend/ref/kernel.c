@@ -1,6 +1,6 @@
 /* What the reference's ops share: making, binding and freeing a kernel. */
 #include "backend/ref/ref.h"
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 kith_status ki_ref_kernel_new(const ki_kernel_type *type, ki_backend *backend, const ki_kernel_spec *spec,
                               ki_kernel **ret_kernel, kith_error *err) {

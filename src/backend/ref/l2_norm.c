@@ -2,7 +2,7 @@
  *   diff_x = (diff_y - y (y . diff_y)) / |x|
  * and below it the norm is a constant: diff_x = diff_y / eps. */
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 static double row_norm(const ki_real *row, int64_t n) {
     double squares = 0;

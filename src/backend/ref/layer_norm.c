@@ -3,7 +3,7 @@
  *   diff_gamma += sum over rows of diff_dst * xhat,  diff_beta += sum over rows of diff_dst
  *   diff_src = istd * (g - mean(g) - xhat * mean(g * xhat)) with g = gamma * diff_dst */
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 typedef struct moments {
     double mean, istd;

@@ -1,6 +1,6 @@
 /* linear: dst[n, oc] = sum over ic of weights[oc, ic] * src[n, ic] + bias[oc]. */
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 typedef struct linear {
     int64_t mb, ic, oc;

@@ -6,7 +6,7 @@
  *                diff_dst_j * src_j * base_j^(-beta - 1)
  * The workspace keeps base; the terms of the sum go through the scratch memory. */
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 typedef struct lrn {
     ki_ref_dims d;

@@ -1,8 +1,8 @@
-/* The update rules of core/backend.h, value by value in double. Kingma and Ba, "Adam", ICLR 2015;
+/* The update rules of device/backend.h, value by value in double. Kingma and Ba, "Adam", ICLR 2015;
  * Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019; Polyak's momentum in the
  * form of Sutskever et al., ICML 2013; Tieleman and Hinton, "RMSprop", 2012. */
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 typedef struct update {
     const ki_optim_step *step;

@@ -1,7 +1,7 @@
 /* pool. A maximum sends its gradient to the first of equal cells, in row order; the workspace holds
  * that cell's index in the source plane. */
 #include "backend/ref/ref.h"
-#include "core/parallel.h"
+#include "base/parallel.h"
 
 typedef struct window {
     int64_t h0, h1, w0, w1; /* cells inside the source */

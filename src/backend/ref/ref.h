@@ -5,7 +5,7 @@
 #ifndef KI_REF_H
 #define KI_REF_H
 
-#include "core/backend.h"
+#include "device/backend.h"
 
 typedef struct ki_ref_kernel {
     ki_kernel base;

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/log.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "data/dataset/dataset.h"
 #include "io/file.h"
 #include "io/mat.h"

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/log.h"
-#include "core/option.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/log.h"
+#include "base/option.h"
 
 static const ki_dataset_kind *const kinds[] = {
 #define KI_DATASET(name) &ki_dataset_##name,

@@ -4,9 +4,9 @@
 
 #include <stdatomic.h>
 
-#include "core/arena.h"
-#include "core/buffer.h"
-#include "core/path.h"
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/path.h"
 #include "data/dataset/unread.h"
 #include "data/image/image.h"
 #include "io/npy_rows.h"

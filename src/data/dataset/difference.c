@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/buffer.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/text.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/table.h"
 

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/sanitizer.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/sanitizer.h"
+#include "base/text.h"
 #include "data/dataset/dataset.h"
 #include "kith/labels.h"
 

@@ -3,7 +3,7 @@
  * tests. */
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/dataset/dataset.h"
 
 typedef struct context {

@@ -2,8 +2,8 @@
  * a set may be moved. Pixels do not count. */
 #include <string.h>
 
-#include "core/atomic.h"
-#include "core/buffer.h"
+#include "base/atomic.h"
+#include "base/buffer.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/table.h"
 #include "kith/eval.h"

@@ -1,7 +1,7 @@
 /* Images named one by one, or found below folders that were named. */
 #include <string.h>
 
-#include "core/argument.h"
+#include "base/argument.h"
 #include "data/dataset/dataset.h"
 
 static bool found_nothing(const char *root) { return (void)root, false; }

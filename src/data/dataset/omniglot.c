@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 #include "data/dataset/dataset.h"
 
 typedef struct context {

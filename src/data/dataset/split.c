@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/atomic.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/atomic.h"
+#include "base/rng.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/table.h"
 

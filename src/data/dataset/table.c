@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 ki_table ki_table_of(const char *name, const char *text, size_t n) {
     return (ki_table){.lines = ki_lines_of(name, text, n)};

@@ -2,8 +2,8 @@
 #ifndef KI_TABLE_H
 #define KI_TABLE_H
 
-#include "core/arena.h"
-#include "core/buffer.h"
+#include "base/arena.h"
+#include "base/buffer.h"
 #include "data/dataset/lines.h"
 
 enum { KI_TABLE_MOST_FIELDS = 64 };

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/alloc.h"
-#include "core/buffer.h"
+#include "base/alloc.h"
+#include "base/buffer.h"
 #include "data/image/image.h"
 
 static const struct {

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/arena.h"
-#include "core/error.h"
+#include "base/arena.h"
+#include "base/error.h"
 
 enum { KI_MOST_UNREAD_NAMED = 100 };
 

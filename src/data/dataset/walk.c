@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/dataset/dataset.h"
 #include "io/file.h"
 

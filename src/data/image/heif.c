@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "core/plugin.h"
+#include "base/plugin.h"
 #include "data/image/image.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

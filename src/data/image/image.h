@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 #define KI_IMAGE_FORMATS "JPEG, PNG, WebP, HEIC, AVIF"
 #define KI_PLAIN_ENDINGS ".jpg .jpeg .png .webp"

@@ -9,8 +9,8 @@
 
 #include <jpeglib.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 #include "data/image/image.h"
 
 /* A progressive file may ask for thousands of passes over all pixels, in a few bytes each. Encoders write about ten, and the more

@@ -7,7 +7,7 @@
 
 #include <jpeglib.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/image/image.h"
 
 typedef struct encoder {

@@ -1,7 +1,7 @@
 /* The memory of an image and its limits: what every reader of a format needs, and a plugin links without the other readers. */
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/image/image.h"
 
 kith_status ki_image_shape(ki_image *image, int64_t w, int64_t h, int channels, kith_error *err) {

@@ -9,8 +9,8 @@
 
 #include <png.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 #include "data/image/image.h"
 
 typedef struct decoder {

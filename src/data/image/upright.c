@@ -1,7 +1,7 @@
 /* EXIF orientation, and transparency blended with a colour. */
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/image/image.h"
 
 typedef struct tiff {

@@ -3,7 +3,7 @@
 
 #include <webp/decode.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/image/image.h"
 
 static bool matches(const uint8_t *bytes, size_t n_bytes) {

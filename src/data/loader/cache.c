@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/cores.h"
+#include "base/alloc.h"
+#include "base/cores.h"
 #include "data/loader/shared.h"
 
 /* All zero at the beginning. */

@@ -2,8 +2,8 @@
  * those that cannot be read. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/log.h"
+#include "base/alloc.h"
+#include "base/log.h"
 #include "data/loader/inside.h"
 
 /* One more, mutex held; too many are an error. */

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "core/alloc.h"
-#include "core/clock.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/parallel.h"
 #include "data/loader/inside.h"
 
 enum { MOST_WORKERS = 256 };

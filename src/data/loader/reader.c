@@ -1,8 +1,8 @@
 /* kith_image_reader: any images, in order, through a loader that goes through its list once. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 #include "data/loader/loader.h"
 
 struct kith_image_reader {

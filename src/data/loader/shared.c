@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 
 /* The system gives a file in memory its pages when they are first touched, and kills who touches one that it cannot give. */
 static bool fill(int file, size_t at, size_t bytes) {

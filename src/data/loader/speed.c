@@ -1,9 +1,9 @@
 /* How many images per second the loader delivers: once when it decodes everything, once from a warm cache. */
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/clock.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/clock.h"
+#include "base/parallel.h"
 #include "data/loader/loader.h"
 
 enum { BATCH = 64, LEAST_CACHED = 4096 };

@@ -9,8 +9,8 @@
  * groups that are missing to B * P are distributed among the classes. Class by class, the groups are put into
  * batches 0, 1, … B-1, 0, 1, …, so that no batch gets a class twice (McNaughton's wrap-around rule). Random
  * exchanges that preserve this then mix the batches. */
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 #include "data/sampler/sampler.h"
 
 /* Exchanges tried per group: enough to make the classes of a batch independent of each other. */

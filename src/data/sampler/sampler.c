@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 static const ki_sampler_kind *const kinds[] = {
 #define KI_SAMPLER(name) &ki_sampler_##name,

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/error.h"
-#include "core/option.h"
+#include "base/error.h"
+#include "base/option.h"
 
 typedef struct ki_sampler ki_sampler;
 

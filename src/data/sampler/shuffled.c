@@ -1,5 +1,5 @@
 /* All images in a new order each epoch, cut into batches; the incomplete last one only on request. */
-#include "core/rng.h"
+#include "base/rng.h"
 #include "data/sampler/sampler.h"
 
 static kith_status plan_epoch(const ki_sampler *s, uint32_t epoch, ki_sampler_plan *plan, kith_error *err) {

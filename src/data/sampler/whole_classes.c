@@ -5,8 +5,8 @@
  * batch, so batches vary in size and never exceed `size`. A class larger than a batch is split into batches
  * of its own. With `cut` every batch is full: the part of a class that fits fills the batch, the rest begins
  * the next batch, and what is left at the end of the epoch is not used. */
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 #include "data/sampler/sampler.h"
 
 static kith_status plan_epoch(const ki_sampler *s, uint32_t epoch, ki_sampler_plan *plan, kith_error *err) {

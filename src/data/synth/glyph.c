@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/real.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/real.h"
+#include "base/rng.h"
 
 /* Pieces a curve is flattened to between two control points. */
 enum { PIECES = 8, N_WAVES = 3, LATTICE = 17 };

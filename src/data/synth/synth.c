@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/parallel.h"
 #include "data/dataset/dataset.h"
 #include "data/synth/glyph.h"
 #include "io/file.h"

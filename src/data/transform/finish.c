@@ -3,7 +3,7 @@
  * planes of floats or as packed bytes. */
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/transform/simd.h"
 #include "data/transform/transform.h"
 

@@ -7,7 +7,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/transform/simd.h"
 
 typedef struct ki_axis axis;

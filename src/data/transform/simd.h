@@ -4,7 +4,7 @@
 #ifndef KI_SIMD_H
 #define KI_SIMD_H
 
-#include "core/sanitizer.h"
+#include "base/sanitizer.h"
 
 #define KI_SIMD KI_CLONES("avx512f", "avx2")
 

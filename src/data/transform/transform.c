@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
+#include "base/alloc.h"
+#include "base/argument.h"
 
 enum { MOST_CROP = 4096, MOST_RESIZE = 16384, TRIES = 10 };
 

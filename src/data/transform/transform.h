@@ -7,7 +7,7 @@
 #ifndef KI_TRANSFORM_H
 #define KI_TRANSFORM_H
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "data/image/image.h"
 #include "data/transform/resample.h"
 #include "kith/data.h"

@@ -30,7 +30,8 @@ kith_status ki_knn_cuda_take(ki_backend *backend, int64_t n, int64_t width, size
 kith_status ki_knn_cuda_copy_in(ki_backend *backend, const void *host, int64_t n, size_t size, void *ret_ptr,
                                 kith_error *err) {
     KI_TRY(ki_knn_cuda_take(backend, n, 1, size, ret_ptr, err));
-    return n > 0 ? backend->type->upload(backend, *(void **)ret_ptr, host, (size_t)n * size, err) : KITH_OK;
+    return n > 0 ? backend->type->memory.upload(backend, *(void **)ret_ptr, host, (size_t)n * size, err)
+                 : KITH_OK;
 }
 
 /* From the host's panels … */
@@ -42,9 +43,10 @@ static kith_status unpack_in(ki_backend *backend, const ki_panels *p, float *x, 
     KI_CHECK(ki_knn_cuda_copy_in(backend, p->data, padded, (size_t)dim * sizeof(float), &packed, err));
     const cudaError_t error = ki_knn_unpack(ki_cuda_of(backend)->stream, packed, x, n, dim);
     if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_unpack"));
-    KI_CHECK(backend->type->sync(backend, err));
+    KI_CHECK(backend->type->memory.sync(backend, err));
 done:
-    if (status != KITH_OK) backend->type->sync(backend, NULL); /* the upload may still read the panels */
+    if (status != KITH_OK)
+        backend->type->memory.sync(backend, NULL); /* the upload may still read the panels */
     ki_cuda_free(backend, packed);
     return status;
 }
@@ -61,9 +63,9 @@ static kith_status scale_in(ki_backend *backend, const ki_panels *p, float *x, k
     const cudaError_t error =
         ki_knn_scale(ki_cuda_of(backend)->stream, p->rows.there, norm, KI_LEAST_NORM, center, x, n, dim);
     if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_scale"));
-    KI_CHECK(backend->type->sync(backend, err));
+    KI_CHECK(backend->type->memory.sync(backend, err));
 done:
-    if (status != KITH_OK) backend->type->sync(backend, NULL); /* the uploads may still read */
+    if (status != KITH_OK) backend->type->memory.sync(backend, NULL); /* the uploads may still read */
     ki_cuda_free(backend, norm);
     ki_cuda_free(backend, center);
     return status;
@@ -82,11 +84,12 @@ static kith_status load(ki_backend *backend, const ki_panels *p, ki_device_tile 
     if (p->metric != KITH_COSINE)
         KI_CHECK(ki_knn_cuda_copy_in(backend, p->norm, n, sizeof *rows->norm, &rows->norm, err));
     KI_CHECK(p->rows.there ? scale_in(backend, p, rows->x, err) : unpack_in(backend, p, rows->x, err));
-    KI_CHECK(backend->type->sync(backend, err));
+    KI_CHECK(backend->type->memory.sync(backend, err));
     *ret_rows = rows;
     rows = NULL;
 done:
-    if (status != KITH_OK) backend->type->sync(backend, NULL); /* the upload may still read the panels */
+    if (status != KITH_OK)
+        backend->type->memory.sync(backend, NULL); /* the upload may still read the panels */
     ki_knn_cuda_unload(backend, rows);
     return status;
 }
@@ -100,17 +103,17 @@ static kith_status hold(ki_backend *backend, const ki_rows *rows, const double *
     KI_CHECK(ki_knn_cuda_take(backend, n, dim, sizeof *x, &x, err));
     if (norm) KI_CHECK(ki_knn_cuda_copy_in(backend, norm, n, sizeof *by, &by, err));
     if (!rows->there)
-        KI_CHECK(backend->type->upload(backend, x, rows->data, (size_t)(n * dim) * sizeof *x, err));
+        KI_CHECK(backend->type->memory.upload(backend, x, rows->data, (size_t)(n * dim) * sizeof *x, err));
     if (rows->there || norm) {
         const cudaError_t error = ki_knn_scale(ki_cuda_of(backend)->stream, rows->there ? rows->there : x, by,
                                                KI_LEAST_NORM, NULL, x, n, dim);
         if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_scale"));
     }
-    KI_CHECK(backend->type->sync(backend, err));
+    KI_CHECK(backend->type->memory.sync(backend, err));
     *ret_there = x;
     x = NULL;
 done:
-    if (status != KITH_OK) backend->type->sync(backend, NULL); /* the uploads may still read */
+    if (status != KITH_OK) backend->type->memory.sync(backend, NULL); /* the uploads may still read */
     ki_cuda_free(backend, x);
     ki_cuda_free(backend, by);
     return status;
@@ -187,7 +190,7 @@ static kith_status best(ki_backend *backend, const ki_device_best *ask, kith_err
     if (!ki_mul_size((size_t)n, (size_t)ask->k * sizeof *lists, &bytes))
         return ki_fail_memory(err, SIZE_MAX, "neighbour lists");
     KI_CHECK(ki_cuda_alloc(backend, bytes, (void **)&lists, err));
-    KI_CHECK(backend->type->zero(backend, lists, bytes, err));
+    KI_CHECK(backend->type->memory.zero(backend, lists, bytes, err));
     if (ask->self) KI_CHECK(ki_knn_cuda_copy_in(backend, ask->self, n, sizeof *self, &self, err));
     KI_CHECK(walk_begin(backend, ask->rows, ask->cols, &w, err));
     for (bool more = true;;) {
@@ -197,9 +200,9 @@ static kith_status best(ki_backend *backend, const ki_device_best *ask, kith_err
         if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_keep_best"));
         KI_CHECK(report(&w, ask->progress, ask->user, err));
     }
-    KI_CHECK(backend->type->download(backend, lists, ask->ret_keys, bytes, err));
+    KI_CHECK(backend->type->memory.download(backend, lists, ask->ret_keys, bytes, err));
 done:
-    if (backend->type->sync(backend, status == KITH_OK ? err : NULL) != KITH_OK && status == KITH_OK)
+    if (backend->type->memory.sync(backend, status == KITH_OK ? err : NULL) != KITH_OK && status == KITH_OK)
         status = KITH_EBACKEND;
     walk_end(&w);
     ki_cuda_free(backend, lists);
@@ -232,7 +235,7 @@ static kith_status placing_begin(ki_backend *backend, const ki_device_places *as
     KI_TRY(ki_knn_cuda_copy_in(backend, ask->score, n_relevant, sizeof *g->score, &g->score, err));
     const size_t count_bytes = (size_t)(n_relevant > 0 ? n_relevant : 1) * sizeof *g->p.n_before;
     KI_TRY(ki_cuda_alloc(backend, count_bytes, (void **)&g->p.n_before, err));
-    KI_TRY(backend->type->zero(backend, g->p.n_before, count_bytes, err));
+    KI_TRY(backend->type->memory.zero(backend, g->p.n_before, count_bytes, err));
     KI_TRY(walk_begin(backend, ask->rows, ask->cols, &g->w, err));
     const size_t tile = (size_t)(g->w.step_rows * g->w.step_cols);
     KI_TRY(ki_cuda_alloc(backend, tile * sizeof *g->p.pairs, (void **)&g->p.pairs, err));
@@ -261,14 +264,15 @@ static void placing_end(ki_backend *backend, placing *g) {
 /* One tile: counts stay on the device; pairs that it could not decide are copied to the host. */
 static kith_status place_tile(ki_backend *backend, const ki_device_places *ask, placing *g, kith_error *err) {
     unsigned long long n_pairs = 0;
-    KI_TRY(backend->type->zero(backend, g->p.n_pairs, sizeof n_pairs, err));
+    KI_TRY(backend->type->memory.zero(backend, g->p.n_pairs, sizeof n_pairs, err));
     KI_CUDA(ki_knn_place(ki_cuda_of(backend)->stream, &g->w.tile, &g->p));
-    KI_TRY(backend->type->download(backend, g->p.n_pairs, &n_pairs, sizeof n_pairs, err));
-    KI_TRY(backend->type->sync(backend, err));
+    KI_TRY(backend->type->memory.download(backend, g->p.n_pairs, &n_pairs, sizeof n_pairs, err));
+    KI_TRY(backend->type->memory.sync(backend, err));
     if (n_pairs == 0) return KITH_OK;
     KI_TRY(ki_grow(&g->pairs, &g->pairs_capacity, (size_t)n_pairs, sizeof *g->pairs, "undecided pairs", err));
-    KI_TRY(backend->type->download(backend, g->p.pairs, g->pairs, (size_t)n_pairs * sizeof *g->pairs, err));
-    KI_TRY(backend->type->sync(backend, err));
+    KI_TRY(backend->type->memory.download(backend, g->p.pairs, g->pairs, (size_t)n_pairs * sizeof *g->pairs,
+                                          err));
+    KI_TRY(backend->type->memory.sync(backend, err));
     ask->unsettled(ask->context, g->pairs, (int64_t)n_pairs);
     return KITH_OK;
 }
@@ -285,10 +289,10 @@ static kith_status place(ki_backend *backend, const ki_device_places *ask, kith_
         KI_CHECK(place_tile(backend, ask, &g, err));
         KI_CHECK(report(&g.w, ask->progress, ask->user, err));
     }
-    KI_CHECK(backend->type->download(backend, g.p.n_before, ask->ret_n_before,
-                                     (size_t)n_relevant * sizeof *ask->ret_n_before, err));
+    KI_CHECK(backend->type->memory.download(backend, g.p.n_before, ask->ret_n_before,
+                                            (size_t)n_relevant * sizeof *ask->ret_n_before, err));
 done:
-    if (backend->type->sync(backend, status == KITH_OK ? err : NULL) != KITH_OK && status == KITH_OK)
+    if (backend->type->memory.sync(backend, status == KITH_OK ? err : NULL) != KITH_OK && status == KITH_OK)
         status = KITH_EBACKEND;
     placing_end(backend, &g);
     return status;
@@ -315,9 +319,9 @@ static kith_status scores(ki_backend *backend, const ki_device_rows *rows, const
                           rows->dim, cols->x, cols->dim, 0, s, KI_NUMBER_FLOAT, cols->n, err));
     const cudaError_t error = ki_knn_finish(ki_cuda_of(backend)->stream, &tile);
     if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_finish"));
-    KI_CHECK(backend->type->download(backend, s, ret_scores, bytes, err));
+    KI_CHECK(backend->type->memory.download(backend, s, ret_scores, bytes, err));
 done:
-    if (backend->type->sync(backend, status == KITH_OK ? err : NULL) != KITH_OK && status == KITH_OK)
+    if (backend->type->memory.sync(backend, status == KITH_OK ? err : NULL) != KITH_OK && status == KITH_OK)
         status = KITH_EBACKEND;
     ki_cuda_free(backend, s);
     return status;

@@ -11,7 +11,7 @@ static kith_status make(ki_backend *backend, ki_device_rows *m, kith_error *err)
     KI_TRY(ki_knn_cuda_take(backend, m->n, 1, sizeof *m->which, &m->which, err));
     KI_TRY(ki_knn_cuda_take(backend, m->n + 1, 1, sizeof *m->begin, &m->begin, err));
     KI_TRY(ki_knn_cuda_copy_in(backend, m->of->panels->center, m->dim, sizeof *m->center, &m->center, err));
-    return backend->type->sync(backend, err);
+    return backend->type->memory.sync(backend, err);
 }
 
 kith_status ki_knn_cuda_means(ki_backend *backend, const ki_device_rows *of, int64_t n, ki_device_rows **ret,
@@ -33,10 +33,10 @@ static kith_status queue(ki_backend *backend, ki_device_rows *m, const ki_device
                          kith_error *err) {
     const ki_backend_type *type = backend->type;
     cudaStream_t stream = ki_cuda_of(backend)->stream;
-    KI_TRY(type->upload(backend, m->which, move->which, (size_t)move->n * sizeof *m->which, err));
-    KI_TRY(type->upload(backend, m->begin, move->begin, (size_t)(m->n + 1) * sizeof *m->begin, err));
-    KI_TRY(
-        type->upload(backend, m->member, move->member, (size_t)move->begin[m->n] * sizeof *m->member, err));
+    KI_TRY(type->memory.upload(backend, m->which, move->which, (size_t)move->n * sizeof *m->which, err));
+    KI_TRY(type->memory.upload(backend, m->begin, move->begin, (size_t)(m->n + 1) * sizeof *m->begin, err));
+    KI_TRY(type->memory.upload(backend, m->member, move->member,
+                               (size_t)move->begin[m->n] * sizeof *m->member, err));
     const ki_knn_moving moving = {.rows = m->of->panels->rows.there,
                                   .dim = m->dim,
                                   .n = move->n,
@@ -59,12 +59,12 @@ kith_status ki_knn_cuda_move(ki_backend *backend, ki_device_rows *m, const ki_de
     if (move->n == 0) return KITH_OK;
     const kith_status status = queue(backend, m, move, err);
     /* The uploads read the host's lists. */
-    return status == KITH_OK ? backend->type->sync(backend, err)
-                             : (backend->type->sync(backend, NULL), status);
+    return status == KITH_OK ? backend->type->memory.sync(backend, err)
+                             : (backend->type->memory.sync(backend, NULL), status);
 }
 
 kith_status ki_knn_cuda_means_read(ki_backend *backend, const ki_device_rows *m, float *ret,
                                    kith_error *err) {
-    KI_TRY(backend->type->download(backend, m->mean, ret, (size_t)(m->n * m->dim) * sizeof *ret, err));
-    return backend->type->sync(backend, err);
+    KI_TRY(backend->type->memory.download(backend, m->mean, ret, (size_t)(m->n * m->dim) * sizeof *ret, err));
+    return backend->type->memory.sync(backend, err);
 }

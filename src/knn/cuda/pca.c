@@ -28,7 +28,7 @@ static kith_status blocks_init(blocks *b, ki_backend *backend, const ki_rows *ro
 
 static void blocks_release(blocks *b) {
     if (!b->backend) return;
-    (void)b->backend->type->sync(b->backend, NULL); /* what is queued may still read */
+    (void)b->backend->type->memory.sync(b->backend, NULL); /* what is queued may still read */
     ki_cuda_free(b->backend, b->mean);
     ki_cuda_free(b->backend, b->copy);
     ki_cuda_free(b->backend, b->center);
@@ -40,8 +40,8 @@ static kith_status blocks_bring(blocks *b, int64_t first, int64_t n, const float
     const int64_t dim = b->rows->dim;
     *ret_rows = b->rows->there ? b->rows->there + first * dim : b->copy;
     if (!b->copy) return KITH_OK;
-    return b->backend->type->upload(b->backend, b->copy, (const float *)b->rows->data + first * dim,
-                                    (size_t)(n * dim) * sizeof *b->copy, err);
+    return b->backend->type->memory.upload(b->backend, b->copy, (const float *)b->rows->data + first * dim,
+                                           (size_t)(n * dim) * sizeof *b->copy, err);
 }
 
 /* The same rows centred, in b->center. */
@@ -62,14 +62,14 @@ static kith_status add_up(blocks *b, const double *mean, double *sum, double *re
     ki_backend *backend = b->backend;
     const int64_t dim = b->rows->dim;
     const float *from = NULL;
-    KI_TRY(backend->type->zero(backend, sum, (size_t)dim * sizeof *sum, err));
+    KI_TRY(backend->type->memory.zero(backend, sum, (size_t)dim * sizeof *sum, err));
     for (int64_t i = 0; i < b->rows->n; i += BLOCK) {
         const int64_t n = block_rows(b->rows, i);
         KI_TRY(blocks_bring(b, i, n, &from, err));
         KI_CUDA(ki_knn_add_columns(ki_cuda_of(backend)->stream, from, mean, sum, n, dim));
     }
-    KI_TRY(backend->type->download(backend, sum, ret, (size_t)dim * sizeof *ret, err));
-    return backend->type->sync(backend, err);
+    KI_TRY(backend->type->memory.download(backend, sum, ret, (size_t)dim * sizeof *ret, err));
+    return backend->type->memory.sync(backend, err);
 }
 
 kith_status ki_knn_cuda_mean(ki_backend *backend, const ki_rows *rows, double *ret_mean, double *ret_squares,
@@ -82,7 +82,7 @@ kith_status ki_knn_cuda_mean(ki_backend *backend, const ki_rows *rows, double *r
     KI_CHECK(ki_knn_cuda_take(backend, 1, dim, sizeof *sum, &sum, err));
     KI_CHECK(add_up(&b, NULL, sum, ret_mean, err));
     for (int64_t k = 0; k < dim; k++) ret_mean[k] /= (double)rows->n;
-    KI_CHECK(backend->type->upload(backend, b.mean, ret_mean, (size_t)dim * sizeof *ret_mean, err));
+    KI_CHECK(backend->type->memory.upload(backend, b.mean, ret_mean, (size_t)dim * sizeof *ret_mean, err));
     KI_CHECK(add_up(&b, b.mean, sum, ret_squares, err));
 done:
     blocks_release(&b);
@@ -104,8 +104,8 @@ kith_status ki_knn_cuda_scatter(ki_backend *backend, const ki_rows *rows, const 
         KI_CHECK(ki_cuda_gemm(backend, true, false, dim, dim, n, 1, b.center, KI_NUMBER_DOUBLE, dim, b.center,
                               dim, i > 0 ? 1 : 0, sum, KI_NUMBER_DOUBLE, dim, err));
     }
-    KI_CHECK(backend->type->download(backend, sum, ret, (size_t)(dim * dim) * sizeof *ret, err));
-    KI_CHECK(backend->type->sync(backend, err));
+    KI_CHECK(backend->type->memory.download(backend, sum, ret, (size_t)(dim * dim) * sizeof *ret, err));
+    KI_CHECK(backend->type->memory.sync(backend, err));
 done:
     blocks_release(&b);
     ki_cuda_free(backend, sum);
@@ -131,9 +131,9 @@ kith_status ki_knn_cuda_spread(ki_backend *backend, const ki_rows *rows, const d
                               KI_NUMBER_DOUBLE, n_out, z, n_q, i > 0 ? 1 : 0, sum, KI_NUMBER_DOUBLE, n_q,
                               err));
     }
-    KI_CHECK(backend->type->download(backend, sum, ret_back ? ret_back : ret_inner,
-                                     (size_t)(n_out * n_q) * sizeof *sum, err));
-    KI_CHECK(backend->type->sync(backend, err));
+    KI_CHECK(backend->type->memory.download(backend, sum, ret_back ? ret_back : ret_inner,
+                                            (size_t)(n_out * n_q) * sizeof *sum, err));
+    KI_CHECK(backend->type->memory.sync(backend, err));
 done:
     blocks_release(&b);
     ki_cuda_free(backend, by);
@@ -154,7 +154,7 @@ kith_status ki_knn_cuda_project(ki_backend *backend, const ki_rows *rows, const 
     KI_CHECK(ki_knn_cuda_take(backend, n_by, dim, sizeof *onto, &onto, err));
     KI_CHECK(ki_knn_cuda_take(backend, BLOCK, n_by, sizeof *product, &product, err));
     KI_CHECK(ki_knn_cuda_take(backend, BLOCK, n_by, sizeof *rounded, &rounded, err));
-    KI_CHECK(backend->type->upload(backend, onto, by, (size_t)(n_by * dim) * sizeof *by, err));
+    KI_CHECK(backend->type->memory.upload(backend, onto, by, (size_t)(n_by * dim) * sizeof *by, err));
     for (int64_t i = 0; i < rows->n; i += BLOCK) {
         const int64_t n = block_rows(rows, i);
         KI_CHECK(blocks_load(&b, i, n, err));
@@ -162,10 +162,10 @@ kith_status ki_knn_cuda_project(ki_backend *backend, const ki_rows *rows, const 
                               dim, 0, product, KI_NUMBER_DOUBLE, n_by, err));
         const cudaError_t error = ki_knn_round(stream, product, rounded, n * n_by);
         if (error != cudaSuccess) KI_CHECK(ki_cuda_fail(err, error, "ki_knn_round"));
-        KI_CHECK(
-            backend->type->download(backend, rounded, ret + i * n_by, (size_t)(n * n_by) * sizeof *ret, err));
+        KI_CHECK(backend->type->memory.download(backend, rounded, ret + i * n_by,
+                                                (size_t)(n * n_by) * sizeof *ret, err));
     }
-    KI_CHECK(backend->type->sync(backend, err));
+    KI_CHECK(backend->type->memory.sync(backend, err));
 done:
     blocks_release(&b);
     ki_cuda_free(backend, onto);

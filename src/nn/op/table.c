@@ -1,4 +1,4 @@
-/* All ops by their number, made from the list in core/op.h. */
+/* All ops by their number, made from the list in device/op.h. */
 #include "nn/op/rules.h"
 
 const ki_op *ki_op_at(ki_op_kind kind) {

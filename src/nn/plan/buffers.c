@@ -1,5 +1,5 @@
 /* Which buffers a plan needs and when their contents matter. */
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "nn/plan/planned.h"
 
 static int backward_time(const ki_plan *plan, int s) { return 2 * plan->steps.n - 1 - s; }

@@ -4,7 +4,7 @@
  * not a tap. */
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "nn/plan/steps.h"
 
 typedef struct node_use {
@@ -75,7 +75,7 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend,
         step.src[k] = use[node->src[k]].step;
         step.diff_src[k] = KI_NOWHERE;
     }
-    if (node->kind == KI_OP_CONV2D && options->mode == KI_INFER && backend->can_fold_bn) {
+    if (node->kind == KI_OP_CONV2D && options->mode == KI_INFER && backend->kernels.can_fold_bn) {
         next = only_consumer(graph, use, last, KI_OP_BATCH_NORM);
         if (next >= 0) {
             step.bn = ki_graph_node(graph, next);
@@ -83,7 +83,7 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend,
             last = next;
         }
     }
-    if (node->kind == KI_OP_BATCH_NORM && backend->can_fuse_add) {
+    if (node->kind == KI_OP_BATCH_NORM && backend->kernels.can_fuse_add) {
         const int other = added_to(graph, use, last, &next);
         if (other >= 0) {
             step.has_add = true;
@@ -94,7 +94,7 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend,
             last = next;
         }
     }
-    if (backend->can_fuse_relu[node->kind]) {
+    if (backend->kernels.can_fuse_relu[node->kind]) {
         next = only_consumer(graph, use, last, KI_OP_RELU);
         if (next >= 0) {
             step.has_relu = true;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 static int larger_first(const void *a, const void *b) {
     const ki_plan_buffer *x = *(ki_plan_buffer *const *)a, *y = *(ki_plan_buffer *const *)b;

@@ -3,7 +3,7 @@
 #ifndef KI_MEMORY_H
 #define KI_MEMORY_H
 
-#include "core/error.h"
+#include "base/error.h"
 
 #include <stdint.h>
 

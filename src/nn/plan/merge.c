@@ -6,7 +6,7 @@
  *
  * A convolution qualifies if its only consumer can read a slice. A branch of a concat does not qualify, since
  * it writes into the concat's buffer. The parameters must be adjacent in memory. */
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "nn/plan/planned.h"
 
 enum { MOST_MEMBERS = 8 };
@@ -87,7 +87,7 @@ static ki_step merged_step(const ki_step *first, const group *g, ki_node *node) 
 
 kith_status ki_plan_merge(ki_plan *plan, kith_error *err) {
     const ki_backend *backend = plan->backend;
-    if (!backend->type->can_merge_convs || backend->options.plain_plan) return KITH_OK;
+    if (!backend->type->kernels.can_merge_convs || backend->options.plain_plan) return KITH_OK;
     kith_status status;
     const int n = plan->steps.n;
     group *groups = NULL;

@@ -2,7 +2,7 @@
  * branches become one after the concat. The convolutions then write slices of the concat's buffer, and one
  * kernel normalises a map that is large enough to keep a device busy. Parameters and statistics must be
  * adjacent in memory. */
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "nn/plan/planned.h"
 
 static bool qualifies(const ki_plan *plan, const ki_step *norm) {
@@ -49,7 +49,8 @@ static void rewrite(const ki_plan *plan, const ki_step *concat, ki_node *node, k
 
 kith_status ki_plan_merge_norms(ki_plan *plan, kith_error *err) {
     const ki_backend *backend = plan->backend;
-    if (!backend->type->can_merge_convs || !backend->type->can_slice_concat || backend->options.plain_plan)
+    if (!backend->type->kernels.can_merge_convs || !backend->type->kernels.can_slice_concat ||
+        backend->options.plain_plan)
         return KITH_OK;
     kith_status status;
     const int n = plan->steps.n;

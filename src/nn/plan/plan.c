@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "nn/plan/planned.h"
 
 /* Convolutions read plain images as they are; any other op needs them native. */
@@ -23,7 +23,8 @@ static kith_status make_edge(ki_plan *plan, int s, kith_error *err) {
     step->edge.shape = step->out->shape;
     step->edge.shape.dim[0] *= plan->options.mb;
     step->edge.layout = step->edge.shape.n_dims != 4 || input_is_plain(plan, s) ? KI_PLAIN : KI_NATIVE;
-    step->edge.bytes = plan->backend->type->edge_bytes(plan->backend, &step->edge.shape, step->edge.layout);
+    step->edge.bytes =
+        plan->backend->type->memory.edge_bytes(plan->backend, &step->edge.shape, step->edge.layout);
     if (step->edge.bytes == 0) {
         char text[96];
         return ki_fail(err, KITH_ESHAPE, "output %s is too large",
@@ -54,7 +55,7 @@ static bool uses_batch_statistics(const ki_plan *plan) {
  * gradient that nothing else reads, and the source does not sum parts itself. */
 static bool adds_diff(const ki_plan *plan, int s) {
     const ki_step *step = &plan->steps.step[s];
-    if (!plan->backend->type->can_add_diffs || plan->backend->options.plain_plan) return false;
+    if (!plan->backend->type->kernels.can_add_diffs || plan->backend->options.plain_plan) return false;
     if (!ki_node_is_1x1(step->node) || !step->runs_backward || step->is_view) return false;
     const ki_step *src = &plan->steps.step[step->src[0]];
     if (!src->useful || src->is_view || src->is_sliced || src->info.joins || src->info.mask_in_join)
@@ -79,7 +80,7 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
         adopt_masks(plan, step);
         return KITH_OK;
     }
-    const ki_kernel_type *kernel_type = type->kernels[node->kind];
+    const ki_kernel_type *kernel_type = type->kernels.of[node->kind];
     if (!kernel_type)
         return ki_fail(err, KITH_EUNSUPPORTED, "backend %s has no kernel for %s", type->name,
                        ki_op_name(node->kind));
@@ -111,7 +112,7 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
         ki_step *src = &plan->steps.step[step->src[k]];
         spec.src[k] = src->edge;
         spec.wants_diff_src[k] = step->runs_backward && src->useful;
-        if (node->kind == KI_OP_CONCAT && type->can_mask_concat && step->runs_backward &&
+        if (node->kind == KI_OP_CONCAT && type->kernels.can_mask_concat && step->runs_backward &&
             src->info.mask_in_join && src->n_consumers == 1 && !src->is_grad_tap) {
             spec.masked_src |= 1u << k;
             src->mask_done = true;
@@ -164,7 +165,7 @@ static bool is_mean_lost(const ki_plan *plan, int number) {
 }
 
 static bool is_bias_lost(const ki_plan *plan, const ki_step *step) {
-    return plan->backend->type->skips_lost_biases && !plan->options.frozen_bn && !step->has_relu &&
+    return plan->backend->type->kernels.skips_lost_biases && !plan->options.frozen_bn && !step->has_relu &&
            step->node->kind == KI_OP_CONV2D && is_mean_lost(plan, (int)(step - plan->steps.step));
 }
 
@@ -205,9 +206,9 @@ static kith_status make_numbers(ki_plan *plan, kith_error *err) {
     ki_backend *backend = plan->backend;
     void *memory = NULL;
     if (plan->wants_step && !plan->options.step) {
-        KI_TRY(backend->type->alloc(backend, 2 * sizeof *plan->step, &memory, err));
+        KI_TRY(backend->type->memory.alloc(backend, 2 * sizeof *plan->step, &memory, err));
         plan->step = memory;
-        KI_TRY(backend->type->zero(backend, memory, 2 * sizeof *plan->step, err));
+        KI_TRY(backend->type->memory.zero(backend, memory, 2 * sizeof *plan->step, err));
     }
     return KITH_OK;
 }
@@ -227,10 +228,10 @@ static kith_status ask_for_memory(const ki_plan *plan, kith_error *err) {
         if (is_kept) bytes += plan->steps.step[s].edge.bytes;
     }
     if (bytes == 0) return KITH_OK;
-    const kith_status status = backend->type->alloc(backend, bytes, &memory, err);
+    const kith_status status = backend->type->memory.alloc(backend, bytes, &memory, err);
     if (status != KITH_OK)
         return ki_prefix(err, status, "a batch of %lld, the maps alone", (long long)plan->options.mb);
-    backend->type->free(backend, memory);
+    backend->type->memory.free(backend, memory);
     return KITH_OK;
 }
 
@@ -258,7 +259,8 @@ kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *ba
     KI_CHECK(ki_plan_buffers(plan, err));
     KI_CHECK(ki_memory_plan(plan->buffer, (int)plan->n_buffers, &plan->block_bytes, err));
     void *memory = NULL;
-    KI_CHECK(backend->type->alloc(backend, plan->block_bytes + plan->scratch_bytes + KI_ALIGN, &memory, err));
+    KI_CHECK(backend->type->memory.alloc(backend, plan->block_bytes + plan->scratch_bytes + KI_ALIGN, &memory,
+                                         err));
     plan->block = memory;
     KI_CHECK(make_numbers(plan, err));
     for (int s = 0; s < plan->steps.n; s++) {
@@ -290,8 +292,8 @@ void ki_plan_free(ki_plan *plan) {
     ki_free(plan->swapped);
     ki_free(plan->buffer);
     ki_free(plan->unfinished);
-    plan->backend->type->free(plan->backend, plan->block);
-    plan->backend->type->free(plan->backend, plan->step);
+    plan->backend->type->memory.free(plan->backend, plan->block);
+    plan->backend->type->memory.free(plan->backend, plan->step);
     ki_free(plan);
 }
 

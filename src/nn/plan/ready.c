@@ -4,7 +4,7 @@
  * norms are gone; their parameters follow those of the merged one in memory, and belong to its step. */
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "nn/plan/planned.h"
 
 static int step_named(const ki_plan *plan, const char *param) {

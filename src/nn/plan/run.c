@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "nn/plan/planned.h"
 
 static kith_status find_input(const ki_plan *plan, const ki_step **ret_step, kith_error *err) {
@@ -17,8 +17,8 @@ static kith_status find_input(const ki_plan *plan, const ki_step **ret_step, kit
 kith_status ki_plan_set_input(ki_plan *plan, const ki_real *host, kith_error *err) {
     const ki_step *step = NULL;
     KI_TRY(find_input(plan, &step, err));
-    return plan->backend->type->import(plan->backend, &step->edge, ki_plan_address(plan, step->dst), host,
-                                       err);
+    return plan->backend->type->memory.import(plan->backend, &step->edge, ki_plan_address(plan, step->dst),
+                                              host, err);
 }
 
 kith_status ki_plan_input_memory(ki_plan *plan, ki_edge *ret_edge, void **ret_ptr, kith_error *err) {
@@ -91,10 +91,10 @@ void ki_plan_set_first(ki_plan *plan, int64_t first) { plan->first = (uint64_t)f
 kith_status ki_plan_forward(ki_plan *plan, kith_error *err) {
     KI_TRY(pack(plan, err));
     if (plan->step && plan->options.mode == KI_TRAIN) {
-        KI_TRY(plan->backend->type->upload(plan->backend, plan->step, &plan->step_number,
-                                           sizeof plan->step_number, err));
-        KI_TRY(plan->backend->type->upload(plan->backend, plan->step + 1, &plan->first, sizeof plan->first,
-                                           err));
+        KI_TRY(plan->backend->type->memory.upload(plan->backend, plan->step, &plan->step_number,
+                                                  sizeof plan->step_number, err));
+        KI_TRY(plan->backend->type->memory.upload(plan->backend, plan->step + 1, &plan->first,
+                                                  sizeof plan->first, err));
     }
     for (int s = 0; s < plan->steps.n; s++) {
         ki_kernel *kernel = plan->steps.step[s].kernel;
@@ -137,9 +137,9 @@ kith_status ki_plan_read(ki_plan *plan, const char *tap, ki_real *host, kith_err
     KI_TRY(find_tap(plan, tap, &s, err));
     if (!plan->has_run) return ki_fail(err, KITH_EINVAL, "tap %s read before the first forward", tap);
     const ki_step *step = &plan->steps.step[s];
-    KI_TRY(
-        plan->backend->type->export(plan->backend, &step->edge, ki_plan_address(plan, step->dst), host, err));
-    return plan->backend->type->sync(plan->backend, err);
+    KI_TRY(plan->backend->type->memory.export(plan->backend, &step->edge, ki_plan_address(plan, step->dst),
+                                              host, err));
+    return plan->backend->type->memory.sync(plan->backend, err);
 }
 
 static kith_status find_grad_tap(const ki_plan *plan, const char *tap, int *ret_step, kith_error *err) {
@@ -154,8 +154,8 @@ kith_status ki_plan_set_grad(ki_plan *plan, const char *tap, const ki_real *host
     ki_step *step = &plan->steps.step[s];
     if (step->grad.buffer < 0) return KITH_OK; /* nothing upstream is trained */
     step->grad_is_set = true;
-    return plan->backend->type->import(plan->backend, &step->edge, ki_plan_address(plan, step->grad), host,
-                                       err);
+    return plan->backend->type->memory.import(plan->backend, &step->edge, ki_plan_address(plan, step->grad),
+                                              host, err);
 }
 
 kith_status ki_plan_tap_memory(const ki_plan *plan, const char *tap, ki_edge *ret_edge, void **ret_ptr,
@@ -199,12 +199,13 @@ static kith_status backward_step(ki_plan *plan, int s, late_ring *late, kith_err
     }
     if (step->grad.buffer >= 0) {
         if (!step->grad_is_set && !step->grad_is_lent)
-            KI_TRY(type->zero(plan->backend, ki_plan_address(plan, step->grad), step->edge.bytes, err));
+            KI_TRY(
+                type->memory.zero(plan->backend, ki_plan_address(plan, step->grad), step->edge.bytes, err));
         step->grad_is_set = false;
     }
     if (step->joins) {
-        KI_TRY(type->join(plan->backend, &step->edge, step->n_parts, step->part_ptr, step->mask_ptr,
-                          step->diff_ptr, err));
+        KI_TRY(type->kernels.join(plan->backend, &step->edge, step->n_parts, step->part_ptr, step->mask_ptr,
+                                  step->diff_ptr, err));
         ki_backend_note(plan->backend, "join",
                         (step->n_parts + 1 + (step->mask_ptr != NULL)) * bytes_of(step));
     }
@@ -267,8 +268,8 @@ kith_status ki_plan_read_input_grad(ki_plan *plan, ki_real *host, kith_error *er
     for (int s = 0; s < plan->steps.n; s++) {
         const ki_step *step = &plan->steps.step[s];
         if (step->node->kind != KI_OP_INPUT || step->diff.buffer < 0) continue;
-        KI_TRY(plan->backend->type->export(plan->backend, &step->edge, step->diff_ptr, host, err));
-        return plan->backend->type->sync(plan->backend, err);
+        KI_TRY(plan->backend->type->memory.export(plan->backend, &step->edge, step->diff_ptr, host, err));
+        return plan->backend->type->memory.sync(plan->backend, err);
     }
     return ki_fail(err, KITH_EINVAL, "the plan does not compute the gradient at the input");
 }

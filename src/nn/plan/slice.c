@@ -21,7 +21,7 @@ void ki_plan_slice(ki_plan *plan) {
         ki_step *view = &plan->steps.step[s];
         if (view->is_view) view->edge.pitch = plan->steps.step[view->slice_of].edge.shape.dim[1];
     }
-    if (!plan->backend->type->can_slice_concat || plan->backend->options.plain_plan) return;
+    if (!plan->backend->type->kernels.can_slice_concat || plan->backend->options.plain_plan) return;
     for (int s = 0; s < plan->steps.n; s++) {
         ki_step *concat = &plan->steps.step[s];
         if (concat->node->kind != KI_OP_CONCAT) continue;

@@ -1,7 +1,7 @@
 /* Replacing the steps of a plan by others. */
 #include "nn/plan/steps.h"
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 void ki_steps_replace(ki_steps *steps, ki_step *step, int n, const int *to) {
     for (int i = 0; i < n; i++) {

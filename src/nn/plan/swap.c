@@ -6,7 +6,7 @@
  * part of the bias. So the pool pads with the bias itself, and the result is the same up to rounding. The bias'
  * gradient would lose that part too. So the swap is done only where the bias has no gradient: before a batch norm
  * with batch statistics. */
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "nn/plan/planned.h"
 
 static bool is_same_size_average(const ki_step *step) {
@@ -55,7 +55,7 @@ static void swap(ki_plan *plan, int at_pool, int at_conv, ki_node *node) {
 kith_status ki_plan_swap_pools(ki_plan *plan, kith_error *err) {
     const ki_backend *backend = plan->backend;
     int n = 0;
-    if (!backend->type->can_pad_pools || backend->options.plain_plan) return KITH_OK;
+    if (!backend->type->kernels.can_pad_pools || backend->options.plain_plan) return KITH_OK;
     if (plan->options.mode != KI_TRAIN || plan->options.frozen_bn) return KITH_OK;
     for (int s = 0; s < plan->steps.n; s++) n += qualifies(plan, s);
     if (n == 0) return KITH_OK;

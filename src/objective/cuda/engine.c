@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backend/cuda/gemm/gemm.h"
-#include "core/log.h"
+#include "base/log.h"
 #include "objective/check.h"
 #include "objective/cuda/inside.h"
 #include "objective/cuda/rows.h"
@@ -19,7 +19,7 @@ kith_status ki_cuda_fail_method(kith_error *err, const char *kind, const char *n
 kith_status ki_engine_take(ki_engine *e, size_t bytes, const char *what, void *ret_ptr, kith_error *err) {
     void *ptr = NULL;
     KI_TRY(ki_grow(&e->taken, &e->taken_capacity, e->n_taken + 1, sizeof *e->taken, "an engine", err));
-    const kith_status status = e->backend->type->alloc(e->backend, bytes ? bytes : 1, &ptr, err);
+    const kith_status status = e->backend->type->memory.alloc(e->backend, bytes ? bytes : 1, &ptr, err);
     if (status != KITH_OK) return ki_prefix(err, status, "the objective's %s", what);
     e->taken[e->n_taken++] = ptr;
     memcpy(ret_ptr, &ptr, sizeof ptr);
@@ -35,7 +35,7 @@ static kith_status take_floats(ki_engine *e, int64_t n, const char *what, float 
 static bool has_tap(unsigned taps, ki_tap tap) { return (taps & KI_TAP_BIT(tap)) != 0; }
 
 kith_status ki_engine_zero(ki_engine *e, void *ptr, size_t bytes, kith_error *err) {
-    return e->backend->type->zero(e->backend, ptr, bytes, err);
+    return e->backend->type->memory.zero(e->backend, ptr, bytes, err);
 }
 
 static kith_status zero(ki_engine *e, void *ptr, int64_t n, kith_error *err) {
@@ -87,7 +87,7 @@ static kith_status open_values(ki_engine *e, kith_error *err) {
     const ki_objective *o = e->objective;
     const size_t n_loss = o->loss.record ? 1 : 0;
     KI_TRY(ki_engine_take(e, sizeof *e->values, "values", &e->values, err));
-    KI_TRY(e->backend->type->zero(e->backend, e->values, sizeof *e->values, err));
+    KI_TRY(e->backend->type->memory.zero(e->backend, e->values, sizeof *e->values, err));
     KI_TRY(ki_engine_take(e, (size_t)e->m * sizeof *e->label, "labels", &e->label, err));
     e->row_label = e->label;
     if (o->sizes.heads > 1)
@@ -248,14 +248,14 @@ static kith_status open_parts(ki_engine *e, const ki_engine *first, kith_error *
 
 static void engine_close(ki_engine *e) {
     if (!e) return;
-    if (e->backend) e->backend->type->sync(e->backend, NULL);
+    if (e->backend) e->backend->type->memory.sync(e->backend, NULL);
     for (size_t i = 0; e->reg && i < e->objective->n_regs; i++) {
         ki_cuda_term *term = &e->reg[i];
         if (term->is_open && term->type->close) term->type->close(term->self);
         ki_free(term->param);
     }
     for (size_t i = 0; i < e->n_sites; i++) ki_free(e->site[i]);
-    for (size_t i = 0; i < e->n_taken; i++) e->backend->type->free(e->backend, e->taken[i]);
+    for (size_t i = 0; i < e->n_taken; i++) e->backend->type->memory.free(e->backend, e->taken[i]);
     ki_cuda_pinned_free(e->backend, e->host);
     ki_cuda_event_free(e->fetched);
     ki_cuda_event_free(e->passed);
@@ -413,7 +413,8 @@ static kith_status engine_describe(ki_engine *e, ki_real *rows, kith_error *err)
 }
 
 static kith_status engine_clear_diffs(ki_engine *e, kith_error *err) {
-    return e->diffs_bytes ? e->backend->type->zero(e->backend, e->diffs, e->diffs_bytes, err) : KITH_OK;
+    return e->diffs_bytes ? e->backend->type->memory.zero(e->backend, e->diffs, e->diffs_bytes, err)
+                          : KITH_OK;
 }
 
 /* Others on the device. */
@@ -439,7 +440,7 @@ static const float *engine_total_f32(const ki_engine *e) { return &e->values->to
 /* Values on the host. */
 
 static kith_status engine_fetch(ki_engine *e, kith_error *err) {
-    KI_TRY(e->backend->type->download(e->backend, e->values, e->host, sizeof *e->host, err));
+    KI_TRY(e->backend->type->memory.download(e->backend, e->values, e->host, sizeof *e->host, err));
     KI_TRY(ki_cuda_event_record(e->backend, e->fetched, err));
     e->is_fetched = true;
     return KITH_OK;

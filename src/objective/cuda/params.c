@@ -27,7 +27,7 @@ kith_status ki_engine_params_open(ki_engine *e, kith_error *err) {
         values += aligned(state->count);
         if (state->diff) diff += aligned(state->count);
     }
-    KI_TRY(e->backend->type->zero(e->backend, e->diffs, e->diffs_bytes + sizeof(float), err));
+    KI_TRY(e->backend->type->memory.zero(e->backend, e->diffs, e->diffs_bytes + sizeof(float), err));
     const ki_memory *memory = &e->objective->memory;
     if (memory->size == 0) return KITH_OK;
     e->ring = (ki_cuda_ring){.size = memory->size,
@@ -71,22 +71,22 @@ kith_status ki_engine_pull(ki_engine *e, kith_error *err) {
     const ki_backend_type *type = e->backend->type;
     for (size_t i = 0; i < e->objective->params.n; i++) {
         const ki_cuda_param *param = &e->param[i];
-        KI_TRY(type->download(e->backend, param->value, e->objective->params.item[i]->value,
-                              (size_t)param->state->count * sizeof(float), err));
+        KI_TRY(type->memory.download(e->backend, param->value, e->objective->params.item[i]->value,
+                                     (size_t)param->state->count * sizeof(float), err));
     }
-    return type->sync(e->backend, err);
+    return type->memory.sync(e->backend, err);
 }
 
 kith_status ki_engine_push(ki_engine *e, kith_error *err) {
     const ki_backend_type *type = e->backend->type;
     for (size_t i = 0; i < e->objective->params.n; i++) {
         const ki_cuda_param *param = &e->param[i];
-        KI_TRY(type->upload(e->backend, param->value, param->state->value,
-                            (size_t)param->state->count * sizeof(float), err));
+        KI_TRY(type->memory.upload(e->backend, param->value, param->state->value,
+                                   (size_t)param->state->count * sizeof(float), err));
     }
     if (e->ring.size)
         KI_CUDA(ki_cuda_rows_normalize(e->ring.embedding, e->ring.size * e->ring.heads,
                                        e->ring.dim / e->ring.heads, NULL, NULL, e->ring.square, NULL,
                                        e->stream));
-    return type->sync(e->backend, err);
+    return type->memory.sync(e->backend, err);
 }

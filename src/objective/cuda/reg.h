@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 #include "objective/cuda/declare.h"
 #include "objective/reg/tap.h"
 

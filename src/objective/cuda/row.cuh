@@ -162,6 +162,18 @@ static __device__ __forceinline__ ki_cuda_row ki_cuda_row_of(const ki_cuda_view 
     return row;
 }
 
+/* Pairs of the row that a miner chose from, kept or not; the whole block calls it. */
+static __device__ __forceinline__ void ki_view_count_all(const ki_cuda_view &v, const ki_cuda_row &row,
+                                                         double *n_pos, double *n_neg) {
+    const int live = ki_view_columns(v), mine = v.label[row.i];
+    *n_pos = *n_neg = 0;
+    KI_COLUMNS(j, live) {
+        if (j != row.i && ki_view_same_head(v, row.i, j))
+            (ki_view_label(v, j) == mine ? *n_pos : *n_neg) += 1;
+    }
+    row.sums(*n_pos, *n_neg);
+}
+
 /* Squared Euclidean distance of row i to column j from inner products. */
 static __device__ __forceinline__ float ki_view_sqdist(const ki_cuda_view &v, int i, int j, float s) {
     const float col = v.n_centers ? v.w_sq[j] : j < v.m ? v.x_sq[j] : v.w_sq[j - v.m];

@@ -2,7 +2,7 @@
 #ifndef KI_OBJECTIVE_HANDLE_H
 #define KI_OBJECTIVE_HANDLE_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "kith/objective.h"
 #include "objective/handle/placed.h"
 #include "objective/objective.h"

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/text.h"
 #include "io/yaml.h"
 #include "objective/check.h"
 #include "objective/handle/handle.h"

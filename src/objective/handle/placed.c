@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/clock.h"
-#include "core/recording.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "device/recording.h"
 
 struct ki_placed {
     ki_backend *backend;
@@ -27,12 +27,12 @@ void ki_placed_free(ki_placed *p) {
     if (p->engine) p->type->close(p->engine);
     if (p->backend) {
         const ki_backend_type *type = p->backend->type;
-        type->free(p->backend, p->label);
-        type->free(p->backend, p->step);
-        type->free(p->backend, p->batch.diff_stopped);
+        type->memory.free(p->backend, p->label);
+        type->memory.free(p->backend, p->step);
+        type->memory.free(p->backend, p->batch.diff_stopped);
         for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-            type->free(p->backend, p->tap[tap]);
-            type->free(p->backend, p->batch.diff[tap]);
+            type->memory.free(p->backend, p->tap[tap]);
+            type->memory.free(p->backend, p->batch.diff[tap]);
         }
     }
     ki_backend_close(p->backend);
@@ -47,13 +47,13 @@ static ki_edge edge_of(const ki_placed *p, ki_tap tap, const ki_tap_data *data) 
     ki_edge edge = {.layout = tap == KI_TAP_MAP ? KI_NATIVE : KI_PLAIN,
                     .shape = KI_SHAPE2(data->rows, data->cols)};
     if (tap == KI_TAP_MAP) edge.shape = KI_SHAPE4(data->rows, data->c, 1, data->hw);
-    edge.bytes = p->backend->type->edge_bytes(p->backend, &edge.shape, edge.layout);
+    edge.bytes = p->backend->type->memory.edge_bytes(p->backend, &edge.shape, edge.layout);
     return edge;
 }
 
 static kith_status take(ki_placed *p, size_t bytes, void *ret_ptr, kith_error *err) {
     void *ptr = NULL;
-    KI_TRY(p->backend->type->alloc(p->backend, bytes, &ptr, err));
+    KI_TRY(p->backend->type->memory.alloc(p->backend, bytes, &ptr, err));
     memcpy(ret_ptr, &ptr, sizeof ptr);
     return KITH_OK;
 }
@@ -120,16 +120,17 @@ bool ki_placed_fits(const ki_placed *p, const ki_batch *batch) {
 
 static kith_status fill(ki_placed *p, const ki_batch *batch, kith_error *err) {
     const ki_backend_type *type = p->backend->type;
-    KI_TRY(type->upload(p->backend, p->label, batch->label, (size_t)batch->m * sizeof *p->label, err));
-    KI_TRY(type->upload(p->backend, p->step, &batch->step, sizeof *p->step, err));
+    KI_TRY(type->memory.upload(p->backend, p->label, batch->label, (size_t)batch->m * sizeof *p->label, err));
+    KI_TRY(type->memory.upload(p->backend, p->step, &batch->step, sizeof *p->step, err));
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (p->tap[tap])
-            KI_TRY(type->import(p->backend, &p->batch.tap_edge[tap], p->tap[tap], batch->tap[tap].data, err));
+            KI_TRY(type->memory.import(p->backend, &p->batch.tap_edge[tap], p->tap[tap], batch->tap[tap].data,
+                                       err));
     }
     if (p->batch.diff[KI_TAP_WEIGHT]) /* gradients are added to it, not assigned */
-        KI_TRY(type->zero(p->backend, p->batch.diff[KI_TAP_WEIGHT], p->batch.tap_edge[KI_TAP_WEIGHT].bytes,
-                          err));
-    return type->sync(p->backend, err);
+        KI_TRY(type->memory.zero(p->backend, p->batch.diff[KI_TAP_WEIGHT],
+                                 p->batch.tap_edge[KI_TAP_WEIGHT].bytes, err));
+    return type->memory.sync(p->backend, err);
 }
 
 static ki_result result_of(const ki_engine_values *values) {
@@ -147,8 +148,9 @@ static kith_status bring_params_back(ki_placed *p, kith_error *err) {
     ki_engine_param param;
     for (size_t i = 0; p->type->param_at(p->engine, i, &param); i++) {
         if (!param.diff) continue;
-        KI_TRY(type->download(p->backend, param.diff, p->param, (size_t)param.n * sizeof *p->param, err));
-        KI_TRY(type->sync(p->backend, err));
+        KI_TRY(
+            type->memory.download(p->backend, param.diff, p->param, (size_t)param.n * sizeof *p->param, err));
+        KI_TRY(type->memory.sync(p->backend, err));
         ki_real *diff = ki_objective_param(p->objective, i)->diff;
         for (int64_t k = 0; k < param.n; k++) diff[k] += p->param[k];
     }
@@ -161,13 +163,14 @@ static kith_status bring_back(ki_placed *p, const ki_engine_values *values, ki_r
     ret->diff_stopped = p->diff_stopped;
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (!p->tap[tap]) continue;
-        KI_TRY(type->export(p->backend, &p->batch.tap_edge[tap], p->batch.diff[tap], p->diff[tap], err));
+        KI_TRY(
+            type->memory.export(p->backend, &p->batch.tap_edge[tap], p->batch.diff[tap], p->diff[tap], err));
         ret->diff[tap] = p->diff[tap];
     }
     if (p->diff_stopped)
-        KI_TRY(type->download(p->backend, p->batch.diff_stopped, p->diff_stopped,
-                              (size_t)(p->shape.m * p->shape.tap[KI_TAP_EMBEDDING].cols) * sizeof(ki_real),
-                              err));
+        KI_TRY(type->memory.download(
+            p->backend, p->batch.diff_stopped, p->diff_stopped,
+            (size_t)(p->shape.m * p->shape.tap[KI_TAP_EMBEDDING].cols) * sizeof(ki_real), err));
     return bring_params_back(p, err);
 }
 
@@ -202,14 +205,15 @@ static kith_status copy_in(ki_placed *p, const ki_batch *batch, kith_error *err)
     KI_TRY(queues->copy(p->backend, KI_QUEUE_MAIN, p->label, batch->label,
                         (size_t)batch->m * sizeof *p->label, err));
     p->step_now = batch->step;
-    KI_TRY(type->upload(p->backend, p->step, &p->step_now, sizeof p->step_now, err));
+    KI_TRY(type->memory.upload(p->backend, p->step, &p->step_now, sizeof p->step_now, err));
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (p->tap[tap])
             KI_TRY(queues->copy(p->backend, KI_QUEUE_MAIN, p->tap[tap], batch->tap[tap].data,
                                 p->batch.tap_edge[tap].bytes, err));
     }
     if (!p->batch.diff[KI_TAP_WEIGHT]) return KITH_OK;
-    return type->zero(p->backend, p->batch.diff[KI_TAP_WEIGHT], p->batch.tap_edge[KI_TAP_WEIGHT].bytes, err);
+    return type->memory.zero(p->backend, p->batch.diff[KI_TAP_WEIGHT], p->batch.tap_edge[KI_TAP_WEIGHT].bytes,
+                             err);
 }
 
 static kith_status copy_out(ki_placed *p, const ki_placed_results *to, kith_error *err) {
@@ -270,7 +274,7 @@ static kith_status run(ki_placed *p, ki_recording *step, int64_t n_steps, double
     const double from = ki_seconds_now();
     for (int64_t k = 0; k < n_steps; k++)
         KI_TRY(ki_recording_run(step, p->backend, queue_evaluation, p, err));
-    KI_TRY(p->backend->type->sync(p->backend, err));
+    KI_TRY(p->backend->type->memory.sync(p->backend, err));
     *ret_seconds = (ki_seconds_now() - from) / (double)n_steps;
     return KITH_OK;
 }

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/alloc.h"
-#include "core/argument.h"
-#include "core/atomic.h"
-#include "core/buffer.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/argument.h"
+#include "base/atomic.h"
+#include "base/buffer.h"
+#include "base/text.h"
 #include "io/svg.h"
 #include "objective/handle/handle.h"
 

@@ -40,22 +40,13 @@ static bool is_by_anchor(const ki_binomial_settings *o) {
     return o->reduction != KI_BINOMIAL_SUM && o->reduction != KI_BINOMIAL_MEAN;
 }
 
-/* Pairs of the anchor that a miner chose from. */
-static void count_all(const ki_pairs *pairs, const ki_row *row, int64_t *ret_pos, int64_t *ret_neg) {
-    int64_t n = 0, all = 0; /* of its class and in all, the anchor itself among them */
-    for (int64_t j = row->i % pairs->heads; j < row->n; j += pairs->heads, all++)
-        n += pairs->col_label[j] == pairs->row_label[row->i];
-    *ret_pos = n - 1;
-    *ret_neg = all - n;
-}
-
 static double row_terms(const void *context, const ki_pairs *pairs, const ki_row *row) {
     const pass *p = context;
     const ki_binomial_settings *o = p->o;
     const ki_vec *vec = pairs->vec;
     const bool by_anchor = is_by_anchor(o);
     int64_t n_pos = row->n_pos, n_neg = row->n_neg;
-    if (o->reduction == KI_BINOMIAL_ANCHOR_ALL) count_all(pairs, row, &n_pos, &n_neg);
+    if (o->reduction == KI_BINOMIAL_ANCHOR_ALL) ki_pairs_count_all(pairs, row->i, &n_pos, &n_neg);
     const double pos_weight = by_anchor && n_pos ? p->pos_weight / (double)n_pos : p->pos_weight;
     const double neg_weight = by_anchor && n_neg ? p->neg_weight / (double)n_neg : p->neg_weight;
     double value = 0;

@@ -9,20 +9,9 @@ struct binomial {
     float alpha, beta, gamma;
     bool by_anchor, by_all;
 
-    /* Pairs of the row that a miner chose from. */
-    static __device__ void count_all(const ki_cuda_view &v, const ki_cuda_row &row, double *n_pos,
-                                     double *n_neg) {
-        const int live = ki_view_columns(v), mine = v.label[row.i];
-        *n_pos = *n_neg = 0;
-        KI_COLUMNS(j, live) {
-            if (j != row.i && ki_view_same_head(v, row.i, j))
-                (ki_view_label(v, j) == mine ? *n_pos : *n_neg) += 1;
-        }
-        row.sums(*n_pos, *n_neg);
-    }
     __device__ void operator()(const ki_cuda_view &v, const ki_cuda_row &row, ki_cuda_tally *t) const {
         double n_pos = row.n_pos, n_neg = row.n_neg;
-        if (by_all) count_all(v, row, &n_pos, &n_neg);
+        if (by_all) ki_view_count_all(v, row, &n_pos, &n_neg);
         const float pos_weight = by_anchor && n_pos > 0 ? 1 / (float)n_pos : 1;
         const float neg_weight = by_anchor && n_neg > 0 ? 1 / (float)n_neg : 1;
         double pos = 0, neg = 0;

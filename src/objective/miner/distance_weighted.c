@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "objective/miner/miner.h"
 
 static const ki_option options[] = {

@@ -1,7 +1,7 @@
 /* Distance-weighted sampling on the device (distance_weighted.c has the chances). */
 #include "objective/miner/distance_weighted.h"
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "objective/cuda/miner.cuh"
 
 namespace {

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "objective/miner/miner.h"
 
 static const char *const amounts[] = {"all", "one", NULL};

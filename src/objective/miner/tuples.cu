@@ -1,7 +1,7 @@
 /* N-pair tuples on the device (tuples.c says what is kept). */
 #include "objective/miner/tuples.h"
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "objective/cuda/miner.cuh"
 
 namespace {

@@ -10,7 +10,7 @@
  * of the batch: x_i - x_j keeps its digits even if a batch is far from the origin. */
 #include <string.h>
 
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/gemm.h"
 #include "objective/pair/pairs.h"
 #include "objective/pair/product.h"

@@ -1,6 +1,6 @@
 /* L2 normalisation of rows, y = x / max(|x|, eps), and its gradient
  * dL/dx = (dL/dy - y (y . dL/dy)) / |x|; where |x| < eps the divisor is a constant. */
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/pair/pairs.h"
 
 #define EPS ((ki_real)1e-12)

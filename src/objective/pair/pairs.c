@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 #include "objective/gemm.h"
 #include "objective/pair/product.h"
 
@@ -63,6 +63,14 @@ void ki_pairs_split(ki_pairs *pairs, int64_t heads) {
     pairs->heads = heads;
     ki_parallel_for(pairs->m, grain_of(pairs), split_rows, pairs);
     ki_pairs_count(pairs);
+}
+
+void ki_pairs_count_all(const ki_pairs *pairs, int64_t i, int64_t *ret_pos, int64_t *ret_neg) {
+    int64_t n = 0, all = 0; /* of its class and in all, the row itself among them */
+    for (int64_t j = i % pairs->heads; j < pairs->n; j += pairs->heads, all++)
+        n += pairs->col_label[j] == pairs->row_label[i];
+    *ret_pos = n - 1;
+    *ret_neg = all - n;
 }
 
 int64_t ki_pairs_anchors(const ki_pairs *pairs) {

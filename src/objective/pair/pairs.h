@@ -19,9 +19,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
+#include "base/real.h"
 #include "comm/comm.h"
-#include "core/error.h"
-#include "core/real.h"
 #include "objective/pair/kinds.h"
 #include "objective/vec.h"
 #include "objective/work.h"
@@ -85,6 +85,8 @@ kith_status ki_pairs_build(ki_pairs *pairs, const ki_real *x, int64_t m, int64_t
 void ki_pairs_split(ki_pairs *pairs, int64_t heads);
 /* Count kept pairs again after a miner has cleared some. */
 void ki_pairs_count(ki_pairs *pairs);
+/* Pairs of row i that a miner chose from, kept or not; not of proxies. */
+void ki_pairs_count_all(const ki_pairs *pairs, int64_t i, int64_t *ret_pos, int64_t *ret_neg);
 /* Rows with a kept positive. */
 int64_t ki_pairs_anchors(const ki_pairs *pairs);
 /* From inner products to what the loss asked for, in place. If points are so near that the difference of

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/gemm.h"
 
 enum { MOST_ROWS = 256 };

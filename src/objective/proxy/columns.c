@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 
 enum { DRAW = 0x5a371e };
 

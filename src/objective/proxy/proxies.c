@@ -3,8 +3,8 @@
 
 #include <math.h>
 
+#include "base/start.h"
 #include "comm/comm.h"
-#include "core/start.h"
 
 const char *const ki_proxy_init_names[] = {"uniform", "classes", "he", "glorot", "caffe", "torch", NULL};
 

@@ -5,7 +5,7 @@
 #include "objective/loss/loss.h"
 
 /* How proxies start: uniform in ±0.1, in ±1/sqrt(classes) (JRD's code: 0.1 for the 100 classes of CUB, 0.0094 for SOP's
- * 11,318), or as the rows of a linear layer by one of the usual rules (core/start.h). Their length does not matter to a
+ * 11,318), or as the rows of a linear layer by one of the usual rules (base/start.h). Their length does not matter to a
  * loss, but it decides how far a step rotates them. */
 typedef enum ki_proxy_init {
     KI_PROXY_UNIFORM,

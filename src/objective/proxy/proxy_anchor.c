@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/proxy/proxies.h"
 
 static const ki_option options[] = {

@@ -11,7 +11,7 @@
  * 0.01, 10 centers (CUB, Cars; 2 for SOP), learned at x100. */
 #include "objective/proxy/softtriple.h"
 
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/proxy/proxies.h"
 
 static const ki_option options[] = {

@@ -18,7 +18,7 @@
  * Source: DML-DA, Li et al., IEEE TMM 2019: eta 0.5, targets start at 0.5, weight 10. */
 #include "objective/reg/density.h"
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "objective/reg/groups.h"
 #include "objective/reg/reg.h"
 

@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "objective/gemm.h"
 #include "objective/reg/groups.h"
 #include "objective/reg/reg.h"

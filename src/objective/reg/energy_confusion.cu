@@ -11,7 +11,7 @@
  * not depend on the draw, so only the number of times each was drawn is kept. */
 #include "objective/reg/energy_confusion.h"
 
-#include "core/rng.h"
+#include "base/rng.h"
 #include "objective/cuda/classes.h"
 #include "objective/cuda/pairwise.h"
 #include "objective/cuda/reg.cuh"

@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "objective/gemm.h"
 #include "objective/objective.h"
 #include "objective/pair/pairs.h"

@@ -19,7 +19,7 @@
  * them, their products and sums, the moments, the products with E, the losses and their gradients. */
 #include "objective/reg/horde.h"
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "objective/cuda/moments.h"
 #include "objective/cuda/reg.cuh"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/parallel.h"
+#include "base/parallel.h"
 #include "objective/reg/over_pairs.h"
 
 #define MOST_KERNEL 1e30

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "objective/reg/kernels.h"
 
 static const char *const kinds[] = {"gaussian", "laplace", "poly", "mgf", "exp", NULL};

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 #include "objective/reg/tap.h"
 
 #ifdef __cplusplus

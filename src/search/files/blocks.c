@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/checksum.h"
+#include "base/alloc.h"
+#include "base/checksum.h"
 #include "io/file.h"
 
 enum { GROUP = 16 }; /* blocks that are read and checked at a time */

@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "core/atomic.h"
-#include "core/error.h"
+#include "base/atomic.h"
+#include "base/error.h"
 
 enum { KI_BLOCK_BYTES = 4096 };
 

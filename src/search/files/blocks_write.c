@@ -1,8 +1,8 @@
 /* Writing blocks. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/checksum.h"
+#include "base/alloc.h"
+#include "base/checksum.h"
 #include "search/files/blocks.h"
 
 int64_t ki_blocks_file_bytes(int64_t bytes) {

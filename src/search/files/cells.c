@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/checksum.h"
+#include "base/alloc.h"
+#include "base/checksum.h"
 
 static const char *const type_names[] = {"none", "integer", "real", "text"};
 const char *kith_value_type_name(kith_value_type type) { return (unsigned)type < 4 ? type_names[type] : "?"; }

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-#include "core/buffer.h"
-#include "core/error.h"
+#include "base/buffer.h"
+#include "base/error.h"
 #include "kith/index.h"
 
 #define KI_NO_INTEGER INT64_MIN

@@ -1,7 +1,7 @@
 /* Columns that are kept once they were read. */
 #include "search/files/columns.h"
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 kith_status ki_columns_init(ki_columns *c, const ki_snapshot *snapshot, kith_error *err) {
     *c = (ki_columns){.snapshot = snapshot, .n_columns = KI_COLUMN_FIRST + snapshot->manifest.n_columns};

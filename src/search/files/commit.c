@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/atomic.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
 #include "search/files/sweep.h"
 #include "search/files/writer.h"
 

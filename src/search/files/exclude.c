@@ -1,7 +1,7 @@
 /* Files that were removed by hand: kept as a list, so that what follows the files leaves them out until they are added again. */
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/files/writer.h"
 
 /* ---- pending ---- */

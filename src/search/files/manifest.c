@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/checksum.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/checksum.h"
+#include "base/text.h"
 #include "io/json.h"
 #include "search/files/segment.h"
 

@@ -4,8 +4,8 @@
 #ifndef KI_SEARCH_MANIFEST_H
 #define KI_SEARCH_MANIFEST_H
 
-#include "core/arena.h"
-#include "core/buffer.h"
+#include "base/arena.h"
+#include "base/buffer.h"
 #include "kith/index.h"
 #include "search/files/blocks.h"
 

@@ -1,9 +1,9 @@
 /* The manifest as text, and the changes a writer makes to it. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/checksum.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/checksum.h"
+#include "base/text.h"
 #include "io/json.h"
 #include "search/files/manifest.h"
 #include "search/files/segment.h"

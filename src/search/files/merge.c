@@ -1,7 +1,7 @@
 /* Several segments into one, without the rows that were removed. */
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/files/writer.h"
 
 enum { PIECE_BYTES = 1 << 20 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 void ki_records_release(ki_records *r) {
     ki_arena_release(&r->arena);

@@ -3,7 +3,7 @@
 #ifndef KI_SEARCH_RECORDS_H
 #define KI_SEARCH_RECORDS_H
 
-#include "core/arena.h"
+#include "base/arena.h"
 #include "search/files/segment.h"
 
 /* Texts are NULL where there is none. A moved item has path and label, one removed by hand path and hash. */

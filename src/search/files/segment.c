@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/files/segment_layout.h"
 
 static kith_status fail_format(const ki_segment *s, const char *what, kith_error *err) {

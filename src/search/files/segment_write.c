@@ -1,7 +1,7 @@
 /* Writing a segment. */
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/files/segment.h"
 #include "search/files/segment_layout.h"
 

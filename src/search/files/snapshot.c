@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "io/file.h"
 
 enum { MOST_MANIFEST_BYTES = 64 << 20, MOST_TRIES = 100 };

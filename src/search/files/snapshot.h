@@ -2,7 +2,7 @@
 #ifndef KI_SEARCH_SNAPSHOT_H
 #define KI_SEARCH_SNAPSHOT_H
 
-#include "core/path.h"
+#include "base/path.h"
 #include "search/files/changes.h"
 #include "search/files/manifest.h"
 #include "search/files/records.h"

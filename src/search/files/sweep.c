@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/atomic.h"
+#include "base/atomic.h"
 #include "io/file.h"
 #include "search/files/snapshot.h"
 

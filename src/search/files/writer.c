@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/atomic.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
 #include "io/file.h"
 #include "io/lock.h"
 #include "search/files/sweep.h"

@@ -1,7 +1,7 @@
 /* Codes from files to memory. */
 #include "search/local/coded.h"
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 static kith_status read_rows(void *user, const int64_t *row, int64_t n, float *dst, kith_error *err) {
     return ki_snapshot_read(user, row, n, dst, err);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/local/coded.h"
 
 /* Rows of the index are easier to find than new queries: each has pulled the centre of its list towards itself. On new queries of

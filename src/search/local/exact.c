@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 #include "knn/kernel.h"
 #include "search/exact_list.h"
 

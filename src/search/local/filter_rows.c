@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/filter_tree.h"
 
 static void set(uint64_t *bits, int64_t row, bool value) { bits[row / 64] |= (uint64_t)value << row % 64; }

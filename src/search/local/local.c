@@ -1,8 +1,8 @@
 /* Folders as stores: opening, closing, what an index is. */
 #include "search/local/local.h"
 
-#include "core/alloc.h"
-#include "core/cores.h"
+#include "base/alloc.h"
+#include "base/cores.h"
 
 enum { KEEP_PART = 8 }; /* of the memory: what vectors may take */
 

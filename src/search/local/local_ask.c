@@ -1,5 +1,5 @@
 /* Items of an index in a folder: which there are, what is known of them, their vectors. */
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/local/local.h"
 
 static const ki_snapshot *snapshot_of(ki_store *store) { return ki_local_of(store)->view->snapshot; }

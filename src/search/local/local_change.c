@@ -1,5 +1,5 @@
 /* Changing an index in a folder, and committing. */
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/local/encode.h"
 #include "search/local/local.h"
 

@@ -1,5 +1,5 @@
 /* Reading everything of a folder, to find what is damaged. */
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "knn/rows.h"
 #include "search/local/local.h"
 

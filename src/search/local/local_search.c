@@ -1,5 +1,5 @@
 /* Searching an index in a folder: what may be found, and by which tier. */
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/hit_list.h"
 #include "search/local/local.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/local/filter_rows.h"
 
 kith_status ki_view_new(const ki_snapshot *snapshot, ki_view **ret_view, kith_error *err) {

@@ -1,8 +1,8 @@
 /* What is asked of the items: how many, which, what is known of them, their vectors, the nearest. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 #include "search/files/segment.h"
 #include "search/postgres/tables.h"
 

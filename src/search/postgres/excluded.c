@@ -1,6 +1,6 @@
 /* Files that were removed by hand, in a table of their own. */
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 #include "search/postgres/tables.h"
 
 /* An index of an older kith has none. */

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/alloc.h"
-#include "core/redact.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/redact.h"
+#include "base/text.h"
 
 static const int reconnect_ms[] = {0, 200, 500, 1000, 2000}; /* a server that is restarted is back soon */
 enum {

@@ -4,7 +4,7 @@
 
 #include <libpq-fe.h>
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 #include "search/remote/remote.h"
 
 #define KI_PG_ASK_OWNER "ask whoever owns the database for it (docs/postgresql.md has the GRANTs)"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 
 static const char *const operators[] = {"<=>", "<#>", "<->"};
 static const char *const classes[] = {"halfvec_cosine_ops", "halfvec_ip_ops", "halfvec_l2_ops"};

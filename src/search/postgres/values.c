@@ -1,8 +1,8 @@
 /* Values of statements, and numbers as they are on the wire. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/text.h"
 #include "search/postgres/link.h"
 
 /* ---- the wire: big-endian ---- */

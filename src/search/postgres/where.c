@@ -2,7 +2,7 @@
  * item without a value is found by no comparison. Values and the names of an index's own columns are values of the statement. */
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "search/files/segment.h"
 #include "search/filter_tree.h"
 #include "search/postgres/tables.h"

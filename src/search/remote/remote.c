@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/plugin.h"
+#include "base/alloc.h"
+#include "base/plugin.h"
 #include "search/files/segment.h"
 #include "search/files/snapshot.h"
 

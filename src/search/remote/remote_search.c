@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "knn/rows.h"
 #include "search/exact_list.h"
 #include "search/hit_list.h"

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 #include "kith/knn.h"
 #include "search/scan/source.h"
 

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/checksum.h"
+#include "base/alloc.h"
+#include "base/checksum.h"
 #include "search/scan/coder_parts.h"
 
 typedef struct coder_header {

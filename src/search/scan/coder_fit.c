@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 #include "knn/panels.h"
 #include "knn/rows.h"
 #include "search/scan/coder_parts.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/scan/codes_parts.h"
 
 ki_codes_layout ki_codes_layout_of(const ki_coder *c, int64_t n) {

@@ -16,8 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 #include "search/scan/codes_parts.h"
 #include "search/scan/failure.h"
 

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 typedef struct ki_failure {
     atomic_bool is_taken; /* by the thread that writes the error */

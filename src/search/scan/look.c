@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 static inline bool is_nearer(kith_neighbor a, kith_neighbor b) {
     return a.score != b.score ? a.score > b.score : a.index < b.index;

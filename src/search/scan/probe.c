@@ -1,7 +1,7 @@
 /* Lists in the order of their scores, as far as needed. */
 #include "search/scan/probe.h"
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 enum { FAR = 8 }; /* times as many rows for a query that is far from the allowed ones */
 

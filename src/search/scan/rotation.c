@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "core/alloc.h"
-#include "core/rng.h"
+#include "base/alloc.h"
+#include "base/rng.h"
 
 enum { ROUNDS = 4 };
 

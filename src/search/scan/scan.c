@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/parallel.h"
+#include "base/alloc.h"
+#include "base/parallel.h"
 #include "search/scan/failure.h"
 #include "search/scan/look.h"
 #include "search/scan/probe.h"

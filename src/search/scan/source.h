@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* Rows 0 … n - 1 of dim float32 values each, borrowed. Values are finite and at most 1e18 in magnitude; whoever lets rows
  * in has checked that (knn/rows.h). */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "search/scan/look.h"
 #include "search/scan/probe.h"
 

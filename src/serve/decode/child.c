@@ -3,7 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/transform/transform.h"
 #include "serve/decode/sandbox.h"
 #include "serve/decode/wire.h"

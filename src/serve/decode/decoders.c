@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/clock.h"
+#include "base/alloc.h"
+#include "base/clock.h"
 #include "serve/decode/process.h"
 
 enum { MOST_JPEG_BYTES = 64 << 20 };

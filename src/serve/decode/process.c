@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/clock.h"
-#include "core/sanitizer.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/sanitizer.h"
 #include "serve/decode/wire.h"
 
 static const double START_SECONDS = 20;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* Zero-initialise. */
 typedef struct ki_decode_process {

@@ -17,8 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/sanitizer.h"
-#include "core/text.h"
+#include "base/sanitizer.h"
+#include "base/text.h"
 
 #if defined(__x86_64__)
 #define ARCHITECTURE AUDIT_ARCH_X86_64

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* memory_bytes: what it may take from now on. KITH_EUNSUPPORTED where the kernel has no filter for system calls, or the
  * processor is another than x86-64 and ARM64. */

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/clock.h"
+#include "base/clock.h"
 
 /* Wait until something can be read or written. */
 static bool wait_for(int fd, short what, double until) {

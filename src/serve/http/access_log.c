@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 /* Bytes that a line cannot hold, such as control characters and what is not UTF-8, as %XX: the path of any request leaves a line. */
 static const char *legible(const char *text, char *buf, size_t buf_bytes) {

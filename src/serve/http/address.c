@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* An IPv6 address; those of IPv4 are mapped (::ffff:1.2.3.4). */
 typedef struct ki_address {

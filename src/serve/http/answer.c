@@ -2,9 +2,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/log.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "serve/http/request.h"
 
 static const struct {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 ki_connection *ki_connections_add(ki_connections *c, int fd, int64_t place, double cut_at) {
     ki_connection *one = ki_zalloc(1, sizeof *one);

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 typedef struct ki_connection ki_connection;
 struct ki_connection {

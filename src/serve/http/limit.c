@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 enum { N_SETS = 2048, N_WAYS = 16 };
 

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "core/buffer.h"
+#include "base/buffer.h"
 
 enum { KI_MOST_ROUTES = 24, KI_N_CODES = 16, KI_N_TIMES = 12 };
 

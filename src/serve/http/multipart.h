@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 enum { KI_MOST_FORM_PARTS = 64 };
 

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 struct ki_pool {
     void (*done)(ki_request *request);

@@ -5,9 +5,9 @@
 #ifndef KI_SERVE_REQUEST_H
 #define KI_SERVE_REQUEST_H
 
-#include "core/arena.h"
-#include "core/buffer.h"
-#include "core/option.h"
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/option.h"
 #include "kith/experimental/json.h"
 #include "serve/http/address.h"
 #include "serve/http/limit.h"

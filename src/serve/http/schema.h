@@ -3,7 +3,7 @@
 #ifndef KI_SERVE_SCHEMA_H
 #define KI_SERVE_SCHEMA_H
 
-#include "core/option.h"
+#include "base/option.h"
 #include "kith/experimental/json.h"
 
 /* What one option takes: type, range, default, choices and its help. A default outside the range stands for "not given", and is not

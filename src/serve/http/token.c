@@ -12,7 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "kith/eval.h"
 
 enum { MOST_FILE_BYTES = 65536 };

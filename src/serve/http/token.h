@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 /* What a request may do, least first. */
 typedef enum ki_access {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "data/transform/transform.h"
 #include "model/handle.h"
 #include "serve/decode/decoders.h"

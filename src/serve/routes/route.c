@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "serve/routes/page.h"
 
 const ki_route ki_routes[] = {

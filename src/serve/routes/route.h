@@ -2,7 +2,7 @@
 #ifndef KI_SERVE_ROUTE_H
 #define KI_SERVE_ROUTE_H
 
-#include "core/option.h"
+#include "base/option.h"
 #include "serve/http/request.h"
 
 typedef enum ki_http_method { KI_GET, KI_POST } ki_http_method;

@@ -1,7 +1,7 @@
 /* POST /api/v1/explain: why an item matches an image, as two maps whose sum is the score. */
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "kith/explain.h"
 #include "serve/routes/picture.h"
 #include "serve/routes/route.h"

@@ -1,5 +1,5 @@
 /* GET /metrics: counts in Prometheus' text format. */
-#include "core/alloc.h"
+#include "base/alloc.h"
 #include "kith/log.h"
 #include "serve/routes/route.h"
 #include "serve/server.h"

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "serve/routes/answers.h"
 #include "serve/routes/route.h"
 #include "serve/search/query.h"

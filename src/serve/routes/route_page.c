@@ -1,7 +1,7 @@
 /* GET / and /page/NAME: the page. */
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "serve/routes/page.h"
 #include "serve/routes/route.h"
 

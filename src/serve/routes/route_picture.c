@@ -2,7 +2,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "serve/routes/picture.h"
 #include "serve/routes/route.h"
 #include "serve/server.h"

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/clock.h"
+#include "base/alloc.h"
+#include "base/clock.h"
 #include "kith/experimental/found.h"
 #include "serve/routes/picture.h"
 #include "serve/routes/route.h"

@@ -4,11 +4,11 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "collection/collection.h"
-#include "core/alloc.h"
-#include "core/error.h"
-#include "core/log.h"
-#include "core/text.h"
 #include "search/index_handle.h"
 #include "serve/search/facts.h"
 #include "serve/search/samples.h"

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/error.h"
+#include "base/alloc.h"
+#include "base/error.h"
 
 void ki_facts_free(ki_column_facts *facts, int64_t n) {
     for (int64_t i = 0; facts && i < n; i++) {

@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/clock.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/text.h"
 
 /* Seconds that a request waits, and after which it should come back. */
 static const double WAIT_SECONDS = 3;

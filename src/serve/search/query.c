@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/option.h"
-#include "core/text.h"
+#include "base/option.h"
+#include "base/text.h"
 #include "io/json.h"
 
 /* ---- tables ---- */

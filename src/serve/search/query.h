@@ -5,8 +5,8 @@
 #ifndef KI_SERVE_QUERY_H
 #define KI_SERVE_QUERY_H
 
-#include "core/arena.h"
-#include "core/option.h"
+#include "base/arena.h"
+#include "base/option.h"
 #include "kith/eval.h"
 #include "serve/http/multipart.h"
 #include "serve/http/request.h"

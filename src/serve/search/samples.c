@@ -1,9 +1,9 @@
 /* Choosing items to begin with. Ids have gaps where items were removed, so only the index knows which there are. */
 #include "serve/search/samples.h"
 
+#include "base/error.h"
+#include "base/text.h"
 #include "collection/ask.h"
-#include "core/error.h"
-#include "core/text.h"
 #include "search/index_handle.h"
 #include "serve/search/facts.h"
 #include "serve/search/item_json.h"

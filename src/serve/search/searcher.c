@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/clock.h"
+#include "base/alloc.h"
+#include "base/clock.h"
 
 struct ki_searcher {
     ki_pool *pool;

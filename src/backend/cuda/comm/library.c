@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 #if !defined KI_EMULATE_HEADERS && __has_include(<nccl.h>)
 #include <nccl.h>

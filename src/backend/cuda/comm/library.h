@@ -7,7 +7,7 @@
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 enum { KI_NCCL_ID_BYTES = 128 };
 enum { KI_NCCL_BYTE = 0, KI_NCCL_FLOAT = 7 }; /* ncclInt8, ncclFloat32 */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "base/alloc.h"
 
 /* Names of tensors inside a graph. */
 enum { UID_SRC = 'x', UID_WEIGHTS = 'w', UID_DST = 'y', UID_BIAS = 'b', UID_INNER = 1000 };

@@ -83,11 +83,11 @@ static kith_status group_new(ki_backend *backend, const ki_conv_queue *queue, ki
         group->member[group->n++] = m;
     }
     list_items(group, (ki_pack_item *)(void *)host, (ki_unpack_item *)(void *)(host + pack_bytes));
-    KI_CHECK(backend->type->alloc(backend, bytes, &device, err));
+    KI_CHECK(backend->type->memory.alloc(backend, bytes, &device, err));
     group->pack = device;
     group->unpack = (ki_unpack_item *)(void *)((char *)device + pack_bytes);
-    KI_CHECK(backend->type->upload(backend, device, host, bytes, err));
-    KI_CHECK(backend->type->sync(backend, err));
+    KI_CHECK(backend->type->memory.upload(backend, device, host, bytes, err));
+    KI_CHECK(backend->type->memory.sync(backend, err));
     for (size_t i = 0; i < n; i++) group->member[i]->group = group;
     group = NULL;
 done:

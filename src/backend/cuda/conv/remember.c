@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/atomic.h"
-#include "core/buffer.h"
-#include "core/log.h"
-#include "core/text.h"
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/buffer.h"
+#include "base/log.h"
+#include "base/text.h"
 
 #define HEADER "kith choices 1"
 enum { MAX_LINE = 1024 };

@@ -2,14 +2,14 @@
  * version, so that the next run need not time anything.
  *
  * The file is a convenience. If it cannot be read or written, is of another device or version, or is damaged,
- * it is ignored, with a log line. It is replaced as a whole (core/atomic.h), with the lines other processes
+ * it is ignored, with a log line. It is replaced as a whole (base/atomic.h), with the lines other processes
  * have added meanwhile. */
 #ifndef KI_CUDA_CONV_REMEMBER_H
 #define KI_CUDA_CONV_REMEMBER_H
 
 #include <stdbool.h>
 
-#include "core/error.h"
+#include "base/error.h"
 
 typedef struct ki_remembered ki_remembered;
 

@@ -57,9 +57,9 @@ kith_status ki_conv_rounding(ki_backend *backend, const ki_conv_problem *p, ki_c
     KI_CHECK(ki_cuda_alloc(backend, n_sums * sizeof *sums, &device_sums, err));
     KI_CHECK(queue_known(backend, p, io, n_runs, device_sums, err));
     KI_CHECK(ki_conv_way_run(way, ki_cuda_of(backend)->stream, err));
-    KI_CHECK(backend->type->download(backend, io->diff_weights, diff, n * sizeof *diff, err));
-    KI_CHECK(backend->type->download(backend, device_sums, sums, n_sums * sizeof *sums, err));
-    KI_CHECK(backend->type->sync(backend, err));
+    KI_CHECK(backend->type->memory.download(backend, io->diff_weights, diff, n * sizeof *diff, err));
+    KI_CHECK(backend->type->memory.download(backend, device_sums, sums, n_sums * sizeof *sums, err));
+    KI_CHECK(backend->type->memory.sync(backend, err));
     *ret_off = middle_error(p, diff, sums, n_runs);
 done:
     ki_free(diff);

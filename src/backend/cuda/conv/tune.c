@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "backend/cuda/conv/tune.h"
-#include "core/log.h"
-#include "core/text.h"
+#include "base/log.h"
+#include "base/text.h"
 
 static void write_key(const ki_backend *backend, const ki_conv_problem *p, char *key, size_t key_bytes) {
     static const char *const names[KI_N_CONV_PASSES] = {"forward", "diff_src", "diff_weights"};

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "backend/cuda/conv/tune.h"
-#include "core/clock.h"
-#include "core/log.h"
+#include "base/clock.h"
+#include "base/log.h"
 
 enum {
     OFFERS = 12,     /* of one form and heuristic mode */

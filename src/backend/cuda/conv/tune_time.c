@@ -7,8 +7,8 @@
 
 #include "backend/cuda/conv/kernels.h"
 #include "backend/cuda/conv/rounding.h"
-#include "core/clock.h"
-#include "core/log.h"
+#include "base/clock.h"
+#include "base/log.h"
 
 #define FINALISTS 1.08 /* times the fastest: timed again */
 

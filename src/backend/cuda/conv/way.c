@@ -8,7 +8,7 @@
 
 #include "backend/cuda/conv/kernels.h"
 #include "backend/cuda/conv/way_parts.h"
-#include "core/text.h"
+#include "base/text.h"
 
 static const char *const form_names[KI_N_CUDNN_FORMS] = {"bare", "fused"};
 

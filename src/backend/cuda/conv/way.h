@@ -14,7 +14,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backend/cuda/conv/problem.h"
-#include "core/backend.h"
+#include "device/backend.h"
 
 typedef struct ki_conv_way ki_conv_way;
 

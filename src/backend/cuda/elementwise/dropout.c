@@ -1,6 +1,6 @@
 /* dropout. Backward draws the mask again from the step and the first row that forward saw: the workspace has these two.
  * In inference dst is src. */
-#include "core/dropout.h"
+#include "device/dropout.h"
 
 #include "backend/cuda/elementwise/kernels.h"
 #include "backend/cuda/op.h"

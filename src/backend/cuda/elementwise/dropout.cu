@@ -1,4 +1,4 @@
-/* dropout with the mask of core/dropout.h, a function of the element's index in the plain order of the whole batch. Rows are
+/* dropout with the mask of device/dropout.h, a function of the element's index in the plain order of the whole batch. Rows are
  * drawn four values at a time: the four of a block of the mask, of which the first and the last block here may have fewer. In
  * a map the four values are not adjacent, so each value draws its own block. */
 #include "backend/cuda/divide.cuh"

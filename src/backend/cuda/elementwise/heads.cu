@@ -1,4 +1,4 @@
-/* attend and unfold: the heads of an ensemble in the rows of a batch (core/op.h). Each number is read and written once,
+/* attend and unfold: the heads of an ensemble in the rows of a batch (device/op.h). Each number is read and written once,
  * but for the map that attend's forward reads once for every head, out of the cache. */
 #include "backend/cuda/divide.cuh"
 #include "backend/cuda/elementwise/kernels.h"

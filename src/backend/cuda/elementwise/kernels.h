@@ -21,7 +21,7 @@ cudaError_t ki_cuda_sum(cudaStream_t stream, bool is_bf16, int64_t n, int64_t c,
                         const void *const *part, const int64_t *pitch, const void *mask, int64_t mask_pitch,
                         bool has_relu, void *dst, int64_t dst_pitch);
 
-/* dst = src through the mask of core/dropout.h at *step, for rows from *first of the whole batch on (NULL: 0); both are
+/* dst = src through the mask of device/dropout.h at *step, for rows from *first of the whole batch on (NULL: 0); both are
  * device memory, and are copied to keeps[0] and [1] unless that is NULL. is_map: a map of hw pixels; else float [mb, c] with hw 1. */
 typedef struct ki_cuda_dropout_args {
     bool is_bf16, is_map;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "backend/cuda/number.h"
-#include "core/error.h"
+#include "base/error.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* ki_image_step (core/backend.h), and the input it makes: n images of oh x ow pixels, `pitch` elements apart,
+/* ki_image_step (device/backend.h), and the input it makes: n images of oh x ow pixels, `pitch` elements apart,
  * `row` pixels from row to row; channels from c on and pixels from ow on are set to zero. */
 typedef struct ki_cuda_pixels {
     const uint8_t *pixels;

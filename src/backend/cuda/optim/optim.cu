@@ -1,4 +1,4 @@
-/* The update rules of core/backend.h, all runs in one launch. A block has one piece of one run. The table of runs is
+/* The update rules of device/backend.h, all runs in one launch. A block has one piece of one run. The table of runs is
  * a parameter of the launch; the clock and the norm are read on the device. Adam must move at least 28 bytes per
  * parameter: value, gradient and two moments are read, three of them written. */
 #include "backend/cuda/optim/optim.h"

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* pool (core/op.h). `place` holds, per value of dst [pixels, c], where in its window a maximum came from: written by
+/* pool (device/op.h). `place` holds, per value of dst [pixels, c], where in its window a maximum came from: written by
  * forward unless NULL, read by backward. k is at most 15 for maxima. */
 typedef struct ki_cuda_pool_args {
     bool is_bf16, average, count_pad;

@@ -1,4 +1,4 @@
-/* pool over square windows (rules: core/op.h).
+/* pool over square windows (rules: device/op.h).
  *
  * Forward: a thread computes a column of outputs of one pack of channels, so that it reads a row of the source that two
  * windows share only once; neighbouring threads share columns through the cache. For a maximum, its place in the window

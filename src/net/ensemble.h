@@ -1,0 +1,19 @@
+/* An ensemble of heads out of a plain network: the backbone's record says where (docs/adr/0060).
+ *
+ *     … ─ map ┬ copy of the tower ─ 1x1 convolution ┐
+ *             └───────────────────────────── attend ─ the rest, a row for each head */
+#ifndef KI_ENSEMBLE_H
+#define KI_ENSEMBLE_H
+
+#include "net/backbone.h"
+
+typedef struct ki_ensemble {
+    int64_t heads;
+    double mask_gain, mask_bias; /* how the masks start (kith_model_options) */
+} ki_ensemble;
+
+/* Adds to `graph` what `plain`, a backbone's graph up to node `map`, becomes with several heads. Returns the node of the
+ * map, a row for each head; errors are kept by the graph. */
+int ki_ensemble_add(ki_graph *graph, const ki_graph *plain, int map, const ki_tower *tower, ki_ensemble how);
+
+#endif
