@@ -59,8 +59,10 @@ typedef struct ki_batch {
     int64_t m;
     const int32_t *label;
     ki_tap_data tap[KI_N_TAPS]; /* un-normalised embedding; LOGITS is the objective's own: leave it empty */
-    uint64_t step;              /* for warm-ups and random choices */
-    bool is_final;              /* do not put this batch into the cross-batch memory */
+    /* Where gradients at taps, and the part that stops at the embedding, go: assigned, but added to WEIGHT. NULL: to memory of
+     * the objective. */
+    ki_real *diff[KI_N_TAPS], *diff_stopped;
+    uint64_t step; /* for warm-ups and random choices */
     /* Over ranks: m (0 is allowed), label and taps are this rank's rows of one batch that all ranks evaluate together, in the
      * order of the ranks. Values, parameters' gradients and the memory are those of the whole batch on every rank; gradients
      * at taps are those of this rank's rows. The weight tap and its gradient are whole. NULL: the batch is whole. */

@@ -209,7 +209,8 @@ static kith_status build(ki_objective *o, const ki_value *section, kith_error *e
     KI_TRY(ki_states_collect(o, err));
     o->sizes.saved = NULL; /* borrowed until now */
     if (o->sizes.heads == 0) o->sizes.heads = 1;
-    return check_heads(o, err);
+    KI_TRY(check_heads(o, err));
+    return ki_schedule_make(o, err);
 }
 
 kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, kith_error *err) {

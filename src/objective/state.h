@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "objective/objective.h"
+#include "objective/schedule.h"
 
 typedef struct ki_loss_use ki_loss_use;
 
@@ -62,6 +63,7 @@ struct ki_objective {
     ki_state_list params;
     ki_state *proxies; /* where logits come from; NULL when no term reads them */
     unsigned taps;
+    ki_schedule schedule;
     size_t n_terms;
     ki_term *term;
     int64_t n_empty;

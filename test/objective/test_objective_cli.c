@@ -150,7 +150,7 @@ static void test_one_line_for_bad_input(void **state) {
     expect(1, "x.npy has 2 dimensions; wanted 1", "objective r.yaml --labels x.npy --embedding x.npy");
     expect(1, "none.npy", "objective r.yaml --labels y.npy --embedding none.npy");
     expect(2, "--labels is missing", "objective r.yaml --embedding x.npy");
-    expect(1, "and the loss is none", "objective none.yaml --plot p.svg");
+    expect(1, "the objective has no loss, so there are no pair weights", "objective none.yaml --plot p.svg");
 }
 
 static void test_lists_and_benchmark(void **state) {

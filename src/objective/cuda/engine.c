@@ -1,7 +1,4 @@
-/* The engine: what evaluate.c does on the host, queued on the device's stream.
- *
- * Gradients of terms that read the normalised embedding and of terms that read it as it is are summed
- * separately. The chain rule of the normalisation is applied once, to the sum. */
+/* The engine on the device: the schedule of the objective (objective/schedule.h), queued on the device's stream. */
 #include <string.h>
 
 #include "backend/cuda/gemm/gemm.h"
@@ -36,10 +33,6 @@ static bool has_tap(unsigned taps, ki_tap tap) { return (taps & KI_TAP_BIT(tap))
 
 kith_status ki_engine_zero(ki_engine *e, void *ptr, size_t bytes, kith_error *err) {
     return e->backend->type->memory.zero(e->backend, ptr, bytes, err);
-}
-
-static kith_status zero(ki_engine *e, void *ptr, int64_t n, kith_error *err) {
-    return ki_engine_zero(e, ptr, (size_t)n * sizeof(float), err);
 }
 
 /* Opening. */
@@ -77,7 +70,7 @@ static kith_status check_batch(const ki_engine *e, kith_error *err) {
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (tap != KI_TAP_LOGITS && has_tap(e->objective->taps, tap)) KI_TRY(check_tap(e, tap, err));
     }
-    if (ki_engine_stops(e->objective) && !e->batch.diff_stopped)
+    if (e->objective->schedule.stops && !e->batch.diff_stopped)
         return ki_fail(err, KITH_EINVAL,
                        "a term stops at the embedding, and the batch has no room for its gradient");
     return KITH_OK;
@@ -120,35 +113,41 @@ static kith_status open_logits(ki_engine *e, kith_error *err) {
     KI_TRY(take_floats(e, n * e->dim, "normalised proxies", &e->proxies_unit, err));
     KI_TRY(take_floats(e, n, "proxy norms", &e->proxies_norm, err));
     KI_TRY(take_floats(e, n * e->dim, "proxy gradients", &e->diff_proxies, err));
-    KI_TRY(take_floats(e, e->m * n, "logits", &e->logits, err));
-    return take_floats(e, e->m * n, "logits", &e->diff_logits, err);
+    return take_floats(e, e->m * n, "logits", &e->logits, err);
 }
 
 static kith_status open_embedding(ki_engine *e, kith_error *err) {
     const ki_objective *o = e->objective;
     if (!has_tap(o->taps, KI_TAP_EMBEDDING)) return KITH_OK;
-    bool has_unit_stop = false;
-    const bool has_logits = has_tap(o->taps, KI_TAP_LOGITS);
     e->dim = e->batch.tap_edge[KI_TAP_EMBEDDING].shape.dim[1];
     e->row_dim = e->dim / o->sizes.heads;
-    e->writes_raw = o->loss.record && !o->loss.normalize;
-    e->writes_unit = e->uses_unit = (o->loss.record && o->loss.normalize) || has_logits;
-    for (size_t i = 0; i < o->n_regs; i++) {
-        const ki_reg_use *reg = &o->reg[i];
-        if (!has_tap(reg->taps, KI_TAP_EMBEDDING)) continue;
-        e->uses_unit |= reg->normalize;
-        e->writes_unit |= reg->normalize && !reg->stops;
-        e->writes_raw |= !reg->normalize && !reg->stops;
-        has_unit_stop |= reg->normalize && reg->stops;
-    }
-    e->uses_unit |= o->sizes.heads > 1; /* engine_describe writes it */
-    const int64_t n = e->m * e->dim;
-    if (e->uses_unit) KI_TRY(take_floats(e, n, "normalised embeddings", &e->unit, err));
+    if (o->schedule.uses_unit) KI_TRY(take_floats(e, e->m * e->dim, "normalised embeddings", &e->unit, err));
     KI_TRY(take_floats(e, e->n_rows, "norms", &e->norm, err));
     KI_TRY(take_floats(e, e->n_rows, "norms", &e->loss_sq, err));
-    if (e->writes_unit) KI_TRY(take_floats(e, n, "tap gradients", &e->diff_unit, err));
-    if (has_unit_stop) KI_TRY(take_floats(e, n, "tap gradients", &e->diff_unit_stopped, err));
     return open_logits(e, err);
+}
+
+static int64_t slot_n(const ki_engine *e, ki_slot slot) {
+    if (slot == KI_SLOT_LOGITS) return e->m * e->objective->proxies->shape.dim[0];
+    if (slot == KI_SLOT_POOLED) return ki_shape_count(&e->batch.tap_edge[slot].shape);
+    return e->m * e->dim;
+}
+
+/* Gradients at the network's taps are summed where the batch wants them, the others in memory of the engine. */
+static kith_status open_slots(ki_engine *e, kith_error *err) {
+    for (ki_slot slot = 0; slot < KI_N_SLOTS; slot++) {
+        float *own = NULL;
+        if (!e->objective->schedule.has_slot[slot]) continue;
+        if (slot == KI_SLOT_STOPPED) {
+            e->slot[slot] = e->batch.diff_stopped;
+        } else if (slot < (ki_slot)KI_N_TAPS && slot != KI_SLOT_LOGITS) {
+            e->slot[slot] = e->batch.diff[slot];
+        } else {
+            KI_TRY(take_floats(e, slot_n(e, slot), "tap gradients", &own, err));
+            e->slot[slot] = own;
+        }
+    }
+    return KITH_OK;
 }
 
 static kith_status open_loss(ki_engine *e, kith_error *err) {
@@ -162,14 +161,11 @@ static kith_status open_loss(ki_engine *e, kith_error *err) {
     return status;
 }
 
-/* The taps of a term, and where its gradients go: as in reg_in and eval_reg of evaluate.c. */
-static ki_cuda_tap reg_tap(const ki_engine *e, const ki_reg_use *reg, ki_tap tap) {
+/* The tap of term i, and the sum that its gradient goes to. */
+static ki_cuda_tap reg_tap(const ki_engine *e, size_t i, ki_tap tap) {
+    const ki_schedule_term *term = &e->objective->schedule.term[i];
     const ki_edge *edge = &e->batch.tap_edge[tap];
-    ki_cuda_tap to = {.data = e->batch.tap[tap], .diff = e->batch.diff[tap]};
-    if (tap == KI_TAP_LOGITS) {
-        const int64_t n = e->objective->proxies->shape.dim[0];
-        return (ki_cuda_tap){.data = e->logits, .diff = e->diff_logits, .rows = e->m, .cols = n, .pitch = n};
-    }
+    ki_cuda_tap to = {.data = e->batch.tap[tap], .diff = e->slot[term->to[tap]]};
     if (tap == KI_TAP_MAP) {
         const ki_cuda_map map = ki_cuda_map_of(e->backend, edge);
         to.rows = map.n;
@@ -178,17 +174,14 @@ static ki_cuda_tap reg_tap(const ki_engine *e, const ki_reg_use *reg, ki_tap tap
         to.is_bf16 = map.is_bf16;
         return to;
     }
-    to.rows = edge->shape.dim[0];
-    to.cols = to.pitch = edge->shape.dim[1];
-    if (tap == KI_TAP_EMBEDDING) {
-        if (reg->normalize) to.data = e->unit;
-        to.diff = reg->normalize ? (reg->stops ? e->diff_unit_stopped : e->diff_unit)
-                                 : (reg->stops ? e->batch.diff_stopped : to.diff);
-    }
+    to.rows = tap == KI_TAP_LOGITS ? e->m : edge->shape.dim[0];
+    to.cols = to.pitch = tap == KI_TAP_LOGITS ? e->objective->proxies->shape.dim[0] : edge->shape.dim[1];
+    if (tap == KI_TAP_LOGITS) to.data = e->logits;
+    if (tap == KI_TAP_EMBEDDING && term->reads_unit) to.data = e->unit;
     return to;
 }
 
-static kith_status open_reg(ki_engine *e, size_t i, bool *has_map, size_t *scratch_bytes, kith_error *err) {
+static kith_status open_reg(ki_engine *e, size_t i, size_t *scratch_bytes, kith_error *err) {
     const ki_objective *o = e->objective;
     const ki_reg_use *reg = &o->reg[i];
     const size_t at = i + (o->loss.record ? 1 : 0);
@@ -219,10 +212,9 @@ static kith_status open_reg(ki_engine *e, size_t i, bool *has_map, size_t *scrat
                                 .weight = &e->values->term_weight[at],
                                 .value = &e->values->value[at]};
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-        if (has_tap(reg->taps, tap)) term->in.tap[tap] = reg_tap(e, reg, tap);
+        if (has_tap(reg->taps, tap)) term->in.tap[tap] = reg_tap(e, i, tap);
     }
-    term->in.assigns_map = has_tap(reg->taps, KI_TAP_MAP) && !*has_map;
-    *has_map |= has_tap(reg->taps, KI_TAP_MAP);
+    term->in.assigns_map = o->schedule.term[i].assigns_map;
     if (term->type->open) KI_TRY(term->type->open(&term->in, &term->self, &bytes, err));
     term->is_open = true;
     *scratch_bytes = bytes > *scratch_bytes ? bytes : *scratch_bytes;
@@ -232,16 +224,16 @@ static kith_status open_reg(ki_engine *e, size_t i, bool *has_map, size_t *scrat
 static kith_status open_parts(ki_engine *e, const ki_engine *first, kith_error *err) {
     const ki_objective *o = e->objective;
     size_t scratch_bytes = 0;
-    bool has_map = false;
     KI_TRY(ki_engine_check(o, err));
     KI_TRY(ki_engine_share_open(e, err));
     KI_TRY(check_batch(e, err));
     KI_TRY(first ? ki_engine_params_share(e, first, err) : ki_engine_params_open(e, err));
     KI_TRY(open_values(e, err));
     KI_TRY(open_embedding(e, err));
+    KI_TRY(open_slots(e, err));
     KI_TRY(open_loss(e, err));
     KI_TRY(ki_zalloc_or(&e->reg, o->n_regs + 1, sizeof *e->reg, "regularizers", err));
-    for (size_t i = 0; i < o->n_regs; i++) KI_TRY(open_reg(e, i, &has_map, &scratch_bytes, err));
+    for (size_t i = 0; i < o->n_regs; i++) KI_TRY(open_reg(e, i, &scratch_bytes, err));
     if (scratch_bytes) KI_TRY(ki_engine_take(e, scratch_bytes, "scratch memory", &e->scratch, err));
     return first ? KITH_OK : ki_engine_push(e, err);
 }
@@ -295,89 +287,90 @@ static kith_status engine_open_beside(ki_engine *first, const ki_engine_batch *b
     return make(first->backend, first->objective, first, batch, m, ret_engine, err);
 }
 
-/* One evaluation. */
-
-static kith_status begin(ki_engine *e, kith_error *err) {
-    const ki_objective *o = e->objective;
-    const bool loss_reads_unit = o->loss.record && o->loss.normalize;
-    KI_CUDA(ki_cuda_step_begin(&e->begin, e->values, e->stream));
-    if (has_tap(o->taps, KI_TAP_POOLED))
-        KI_TRY(zero(e, e->batch.diff[KI_TAP_POOLED], ki_shape_count(&e->batch.tap_edge[KI_TAP_POOLED].shape),
-                    err));
-    if (!has_tap(o->taps, KI_TAP_EMBEDDING)) return KITH_OK;
-    const float *x = e->batch.tap[KI_TAP_EMBEDDING];
-    const int64_t n = e->m * e->dim;
-    KI_CUDA(ki_cuda_rows_normalize(x, e->n_rows, e->row_dim, e->unit, e->norm,
-                                   e->unit && !loss_reads_unit ? NULL : e->loss_sq, &e->values->fault,
-                                   e->stream));
-    if (e->unit && o->loss.record && !loss_reads_unit)
-        KI_CUDA(ki_cuda_rows_normalize(x, e->n_rows, e->row_dim, NULL, NULL, e->loss_sq, NULL, e->stream));
-    /* Clear it, unless the loss assigns to it, or the normalisation's chain rule at the end. */
-    if (e->writes_unit && !loss_reads_unit) KI_TRY(zero(e, e->diff_unit, n, err));
-    const bool loss_assigns_raw = o->loss.record && !o->loss.normalize;
-    if (!loss_assigns_raw && (e->writes_raw || !e->writes_unit))
-        KI_TRY(zero(e, e->batch.diff[KI_TAP_EMBEDDING], n, err));
-    if (e->batch.diff_stopped) KI_TRY(zero(e, e->batch.diff_stopped, n, err));
-    if (e->diff_unit_stopped) KI_TRY(zero(e, e->diff_unit_stopped, n, err));
-    return KITH_OK;
-}
-
-/* Logits are cosines of the normalised embedding and the normalised proxies. */
-static kith_status make_logits(ki_engine *e, kith_error *err) {
-    if (!e->logits) return KITH_OK;
-    const ki_state *proxies = e->objective->proxies;
-    const int64_t n = proxies->shape.dim[0];
-    KI_CUDA(ki_cuda_rows_normalize(ki_engine_param_of(e, proxies)->value, n, e->dim, e->proxies_unit,
-                                   e->proxies_norm, NULL, NULL, e->stream));
-    KI_TRY(ki_cuda_gemm(e->backend, false, true, e->m, n, e->dim, 1, e->unit, KI_NUMBER_FLOAT, e->dim,
-                        e->proxies_unit, e->dim, 0, e->logits, KI_NUMBER_FLOAT, n, err));
-    return zero(e, e->diff_logits, e->m * n, err);
-}
-
-static kith_status logits_backward(ki_engine *e, kith_error *err) {
-    if (!e->logits) return KITH_OK;
-    const ki_state *proxies = e->objective->proxies;
-    const int64_t n = proxies->shape.dim[0];
-    float *diff = ki_engine_param_of(e, proxies)->diff;
-    if (diff) {
-        KI_TRY(ki_cuda_gemm(e->backend, true, false, n, e->dim, e->m, 1, e->diff_logits, KI_NUMBER_FLOAT, n,
-                            e->unit, e->dim, 0, e->diff_proxies, KI_NUMBER_FLOAT, e->dim, err));
-        KI_CUDA(ki_cuda_rows_normalize_backward(e->proxies_unit, e->proxies_norm, e->diff_proxies, NULL, n,
-                                                e->dim, true, diff, e->stream));
-    }
-    return ki_cuda_gemm(e->backend, false, false, e->m, e->dim, n, 1, e->diff_logits, KI_NUMBER_FLOAT, n,
-                        e->proxies_unit, e->dim, 1, e->diff_unit, KI_NUMBER_FLOAT, e->dim, err);
-}
+/* The steps. */
 
 static const float *loss_input(const ki_engine *e) {
     return e->objective->loss.normalize ? e->unit : e->batch.tap[KI_TAP_EMBEDDING];
 }
 
-static kith_status end(ki_engine *e, kith_error *err) {
-    float *diff = e->batch.diff[KI_TAP_EMBEDDING];
-    if (e->writes_unit)
-        KI_CUDA(ki_cuda_rows_normalize_backward(e->unit, e->norm, e->diff_unit, NULL, e->n_rows, e->row_dim,
-                                                e->writes_raw, diff, e->stream));
-    if (e->diff_unit_stopped)
-        KI_CUDA(ki_cuda_rows_normalize_backward(e->unit, e->norm, e->diff_unit_stopped, NULL, e->n_rows,
-                                                e->row_dim, true, e->batch.diff_stopped, e->stream));
-    KI_CUDA(ki_cuda_step_end(&e->begin, &e->ring, e->ring.size ? loss_input(e) : NULL, e->values, e->stream));
+/* Lengths for the loss are those of the rows it sees: of unit vectors, where it sees these. */
+static kith_status step_normalize(void *user, kith_error *err) {
+    const ki_engine *e = user;
+    const ki_objective *o = e->objective;
+    const bool loss_reads_unit = o->loss.record && o->loss.normalize;
+    const float *x = e->batch.tap[KI_TAP_EMBEDDING];
+    KI_CUDA(ki_cuda_rows_normalize(x, e->n_rows, e->row_dim, e->unit, e->norm,
+                                   e->unit && !loss_reads_unit ? NULL : e->loss_sq, &e->values->fault,
+                                   e->stream));
+    if (e->unit && o->loss.record && !loss_reads_unit)
+        KI_CUDA(ki_cuda_rows_normalize(x, e->n_rows, e->row_dim, NULL, NULL, e->loss_sq, NULL, e->stream));
     return KITH_OK;
 }
 
+static kith_status step_clear(void *user, ki_slot slot, kith_error *err) {
+    ki_engine *e = user;
+    return ki_engine_zero(e, e->slot[slot], (size_t)slot_n(e, slot) * sizeof(float), err);
+}
+
+/* Logits are cosines of the normalised embedding and the normalised proxies. */
+static kith_status step_logits(void *user, kith_error *err) {
+    ki_engine *e = user;
+    const ki_state *proxies = e->objective->proxies;
+    const int64_t n = proxies->shape.dim[0];
+    KI_CUDA(ki_cuda_rows_normalize(ki_engine_param_of(e, proxies)->value, n, e->dim, e->proxies_unit,
+                                   e->proxies_norm, NULL, NULL, e->stream));
+    return ki_cuda_gemm(e->backend, false, true, e->m, n, e->dim, 1, e->unit, KI_NUMBER_FLOAT, e->dim,
+                        e->proxies_unit, e->dim, 0, e->logits, KI_NUMBER_FLOAT, n, err);
+}
+
+static kith_status step_loss(void *user, ki_slot to, kith_error *err) {
+    ki_engine *e = user;
+    return ki_cuda_site_run(e->loss, loss_input(e), e->loss_sq, &e->values->value[0], e->values->pairs,
+                            e->slot[to], err);
+}
+
+static kith_status step_term(void *user, size_t i, kith_error *err) {
+    const ki_engine *e = user;
+    return e->reg[i].type->launch(e->reg[i].self, &e->reg[i].in, e->scratch, err);
+}
+
+static kith_status step_logits_backward(void *user, kith_error *err) {
+    ki_engine *e = user;
+    const ki_state *proxies = e->objective->proxies;
+    const int64_t n = proxies->shape.dim[0];
+    const float *diff = e->slot[KI_SLOT_LOGITS];
+    float *diff_proxies = ki_engine_param_of(e, proxies)->diff;
+    if (diff_proxies) {
+        KI_TRY(ki_cuda_gemm(e->backend, true, false, n, e->dim, e->m, 1, diff, KI_NUMBER_FLOAT, n, e->unit,
+                            e->dim, 0, e->diff_proxies, KI_NUMBER_FLOAT, e->dim, err));
+        KI_CUDA(ki_cuda_rows_normalize_backward(e->proxies_unit, e->proxies_norm, e->diff_proxies, NULL, n,
+                                                e->dim, true, diff_proxies, e->stream));
+    }
+    return ki_cuda_gemm(e->backend, false, false, e->m, e->dim, n, 1, diff, KI_NUMBER_FLOAT, n,
+                        e->proxies_unit, e->dim, 1, e->slot[KI_SLOT_UNIT], KI_NUMBER_FLOAT, e->dim, err);
+}
+
+static kith_status step_normalize_backward(void *user, ki_slot from, ki_slot to, bool adds, kith_error *err) {
+    const ki_engine *e = user;
+    KI_CUDA(ki_cuda_rows_normalize_backward(e->unit, e->norm, e->slot[from], NULL, e->n_rows, e->row_dim,
+                                            adds, e->slot[to], e->stream));
+    return KITH_OK;
+}
+
+static const ki_actions actions = {.normalize = step_normalize,
+                                   .clear = step_clear,
+                                   .logits = step_logits,
+                                   .loss = step_loss,
+                                   .term = step_term,
+                                   .logits_backward = step_logits_backward,
+                                   .normalize_backward = step_normalize_backward};
+
 static kith_status engine_evaluate(ki_engine *e, kith_error *err) {
-    const ki_objective *o = e->objective;
     KI_CUDA(cudaSetDevice(ki_cuda_of(e->backend)->device));
     KI_TRY(ki_engine_share_gather(e, err));
-    KI_TRY(begin(e, err));
-    KI_TRY(make_logits(e, err));
-    if (e->loss)
-        KI_TRY(ki_cuda_site_run(e->loss, loss_input(e), e->loss_sq, &e->values->value[0], e->values->pairs,
-                                o->loss.normalize ? e->diff_unit : e->batch.diff[KI_TAP_EMBEDDING], err));
-    for (size_t i = 0; i < o->n_regs; i++)
-        KI_TRY(e->reg[i].type->launch(e->reg[i].self, &e->reg[i].in, e->scratch, err));
-    KI_TRY(logits_backward(e, err));
-    KI_TRY(end(e, err));
+    KI_CUDA(ki_cuda_step_begin(&e->begin, e->values, e->stream));
+    KI_TRY(ki_schedule_run(&e->objective->schedule, &actions, e, err));
+    KI_CUDA(ki_cuda_step_end(&e->begin, &e->ring, e->ring.size ? loss_input(e) : NULL, e->values, e->stream));
     return ki_engine_share_keep(e, err);
 }
 

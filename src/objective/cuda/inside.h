@@ -77,13 +77,10 @@ struct ki_engine {
     ki_term *term;
     int64_t n_empty_seen;
 
-    int32_t *label, *row_label; /* [m], [n_rows] */
-    bool uses_unit;             /* some term reads the normalised embedding */
-    bool writes_unit;           /* some term adds to its gradient */
-    bool writes_raw;            /* some term adds to the gradient of the embedding as it is */
-    float *unit, *norm, *loss_sq;
-    float *diff_unit, *diff_unit_stopped;
-    float *logits, *diff_logits, *proxies_unit, *proxies_norm, *diff_proxies;
+    int32_t *label, *row_label;   /* [m], [n_rows] */
+    float *unit, *norm, *loss_sq; /* unit: NULL where the schedule does not use it */
+    void *slot[KI_N_SLOTS]; /* sums of gradients (objective/schedule.h): the batch's own memory, or ours */
+    float *logits, *proxies_unit, *proxies_norm, *diff_proxies;
 
     ki_cuda_room room;
     ki_cuda_site *loss; /* NULL: none */

@@ -142,7 +142,7 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     const ki_tap_data *x = &in->tap[KI_TAP_EMBEDDING];
     const int64_t dim = x->cols;
     ki_groups classes;
-    ki_real *mu = NULL;
+    ki_real *mu = NULL, *whole = NULL, *const *diff_param = NULL;
     double *d = NULL, *a = NULL, *r = NULL, *by_a = NULL;
     KI_TRY(ki_groups_find(in->label, in->m, in->work, &classes, err));
     const int64_t n = classes.n;
@@ -151,6 +151,8 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *a, "density targets", &a, err));
     KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *r, "original densities", &r, err));
     KI_TRY(ki_work_take(in->work, (size_t)n, sizeof *by_a, "target gradients", &by_a, err));
+    KI_TRY(ki_reg_take_diff(in, KI_TAP_EMBEDDING, &whole, err));
+    KI_TRY(ki_reg_take_params(in, out, &diff_param, err));
     double *now = NULL;
     if (o->d0 == KI_DENSITY_BATCH && o->correlation) KI_TRY(measure_batch(in, &classes, &now, err));
     ki_groups_mean(&classes, x->data, in->m, dim, mu);
@@ -163,7 +165,7 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     if (o->relative) make_relative(r, n);
     for (int64_t i = 0; i < in->m; i++) {
         const ki_real *row = x->data + i * dim, *centre = mu + classes.of[i] * dim;
-        ki_real *diff = out->diff[KI_TAP_EMBEDDING] + i * dim;
+        ki_real *diff = whole + i * dim;
         for (int64_t k = 0; k < dim; k++) diff[k] = row[k] - centre[k];
         d[classes.of[i]] += (double)in->vec->dot(diff, diff, dim) / (double)classes.count[classes.of[i]];
     }
@@ -177,11 +179,13 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     for (int64_t i = 0; i < in->m; i++) {
         const int32_t c = classes.of[i];
         const ki_real factor = (ki_real)(4 * (d[c] - a[c]) / ((double)n * (double)classes.count[c]));
-        ki_real *diff = out->diff[KI_TAP_EMBEDDING] + i * dim;
+        ki_real *diff = whole + i * dim;
         for (int64_t k = 0; k < dim; k++) diff[k] *= factor;
     }
-    ki_real *diff_alpha = out->diff_param[KI_DENSITY_ALPHA];
+    ki_real *diff_alpha = diff_param[KI_DENSITY_ALPHA];
     for (int64_t c = 0; c < n && diff_alpha; c++) diff_alpha[classes.label[c]] += (ki_real)by_a[c];
+    ki_reg_add_diff(in, out, KI_TAP_EMBEDDING, whole);
+    ki_reg_add_params(in, out, diff_param);
     return KITH_OK;
 }
 

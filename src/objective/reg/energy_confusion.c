@@ -43,8 +43,8 @@ static double log_energy(double mean, double *ret_slope) {
     return log(mean > KI_LEAST_ENERGY ? mean : KI_LEAST_ENERGY);
 }
 
-static kith_status all_pairs(const ki_reg_in *in, const ki_real *x, int64_t dim, ki_reg_out *out,
-                             kith_error *err) {
+static kith_status all_pairs(const ki_reg_in *in, const ki_real *x, int64_t dim, double *ret_value,
+                             ki_real *diff_x, kith_error *err) {
     const ki_energy_confusion_settings *o = in->settings;
     ki_groups classes;
     ki_real *mu = NULL, *e = NULL, *pull = NULL;
@@ -92,14 +92,14 @@ static kith_status all_pairs(const ki_reg_in *in, const ki_real *x, int64_t dim,
         total = log_energy(total / n_items, &slope);
         slope /= n_items;
     }
-    out->value = total;
+    *ret_value = total;
     ki_gemm(false, false, n, dim, n, 1, e, n, mu, dim, 0, pull, dim);
     for (int64_t i = 0; i < in->m; i++) {
         const int64_t c = classes.of[i];
         double sum = 0;
         for (int64_t b = 0; b < n; b++) sum += (double)e[c * n + b];
         const ki_real factor = (ki_real)(2 * slope / (double)classes.count[c]), own = (ki_real)sum;
-        ki_real *diff = out->diff[KI_TAP_EMBEDDING] + i * dim;
+        ki_real *diff = diff_x + i * dim;
         for (int64_t k = 0; k < dim; k++) diff[k] += factor * (own * x[i * dim + k] - pull[c * dim + k]);
     }
     return KITH_OK;
@@ -120,9 +120,9 @@ static void draw_pair(const ki_reg_in *in, ki_rng *rng, int64_t *ret_i, int64_t 
     } while (in->label[*ret_i] == in->label[*ret_j]);
 }
 
-static kith_status random_pairs(const ki_reg_in *in, const ki_real *x, int64_t dim, ki_reg_out *out) {
+static double random_pairs(const ki_reg_in *in, const ki_real *x, int64_t dim, ki_real *diff_x) {
     const ki_energy_confusion_settings *o = in->settings;
-    if (!has_two_classes(in)) return KITH_OK;
+    if (!has_two_classes(in)) return 0;
     const ki_rng start = ki_rng_at(in->seed, KI_RNG_REGULARIZER, (uint32_t)in->step, 0);
     const double share = o->form != KI_ENERGY_LOG && o->reduction == KI_ENERGY_SUM ? 1 : 1 / (double)o->pairs;
     double total = 0, slope = 1;
@@ -141,8 +141,7 @@ static kith_status random_pairs(const ki_reg_in *in, const ki_real *x, int64_t d
             }
             const ki_real factor =
                 (ki_real)(2 * share * slope / (o->form == KI_ENERGY_LOG1P ? 1 + energy : 1));
-            ki_real *diff_a = out->diff[KI_TAP_EMBEDDING] + i * dim,
-                    *diff_b = out->diff[KI_TAP_EMBEDDING] + j * dim;
+            ki_real *diff_a = diff_x + i * dim, *diff_b = diff_x + j * dim;
             for (int64_t c = 0; c < dim; c++) {
                 diff_a[c] += factor * (a[c] - b[c]);
                 diff_b[c] -= factor * (a[c] - b[c]);
@@ -150,17 +149,20 @@ static kith_status random_pairs(const ki_reg_in *in, const ki_real *x, int64_t d
         }
         if (pass == 0 && o->form == KI_ENERGY_LOG) total = log_energy(total, &slope);
     }
-    out->value = total;
-    return KITH_OK;
+    return total;
 }
 
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     const ki_energy_confusion_settings *o = in->settings;
     const int64_t m = in->m, dim = in->tap[KI_TAP_EMBEDDING].cols;
     const ki_real *src = in->tap[KI_TAP_EMBEDDING].data;
-    ki_real *x = NULL, *mean = NULL;
-    out->value = 0;
-    if (o->pairs > 0) return random_pairs(in, src, dim, out);
+    ki_real *x = NULL, *mean = NULL, *diff = NULL;
+    KI_TRY(ki_reg_take_diff(in, KI_TAP_EMBEDDING, &diff, err));
+    if (o->pairs > 0) {
+        out->value = random_pairs(in, src, dim, diff);
+        ki_reg_add_diff(in, out, KI_TAP_EMBEDDING, diff);
+        return KITH_OK;
+    }
     KI_TRY(ki_work_reals(in->work, m * dim, "centred embeddings", &x, err));
     KI_TRY(ki_work_reals(in->work, dim, "the mean embedding", &mean, err));
     memset(mean, 0, (size_t)dim * sizeof *mean);
@@ -170,7 +172,9 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     for (int64_t i = 0; i < m; i++) {
         for (int64_t k = 0; k < dim; k++) x[i * dim + k] = src[i * dim + k] - mean[k];
     }
-    return all_pairs(in, x, dim, out, err);
+    KI_TRY(all_pairs(in, x, dim, &out->value, diff, err));
+    ki_reg_add_diff(in, out, KI_TAP_EMBEDDING, diff);
+    return KITH_OK;
 }
 
 const ki_reg ki_reg_energy_confusion = {

@@ -51,7 +51,7 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     p.mean = (ki_real)mean;
     p.factor = excess > 0 ? 1 : 0;
     KI_TRY(ki_pairs_rows(&pairs, g, row_gradient, &p, NULL, NULL, err));
-    return ki_pairs_backward(&pairs, g, 2 / n, out->diff[KI_TAP_EMBEDDING], NULL, err);
+    return ki_reg_pairs_backward(in, out, &pairs, g, 2 / n, KI_TAP_EMBEDDING, err);
 }
 
 const ki_reg ki_reg_global_orthogonal = {

@@ -10,7 +10,7 @@
  * train it with all and weight 0.5, both over ordered pairs (their code). */
 #include "objective/reg/head_divergence.h"
 
-#include "objective/pair/pairs.h"
+#include "objective/reg/over_pairs.h"
 #include "objective/reg/reg.h"
 
 static const char *const pairs_names[] = {"all", "self", NULL};
@@ -78,7 +78,7 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     for (int64_t i = 0; i < n; i++) active += p.active[i];
     if (active == 0) return KITH_OK;
     out->value /= (double)active;
-    return ki_pairs_backward(&pairs, g, 1 / (double)active, out->diff[KI_TAP_EMBEDDING], NULL, err);
+    return ki_reg_pairs_backward(in, out, &pairs, g, 1 / (double)active, KI_TAP_EMBEDDING, err);
 }
 
 const ki_reg ki_reg_head_divergence = {

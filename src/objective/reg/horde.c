@@ -139,7 +139,7 @@ static const ki_real *embed(const ki_reg_in *in, const ki_real *g, int k, ki_rea
 }
 
 /* The loss on order k of all rows; the own rows' g become their dL/dg. */
-static kith_status order_eval(const ki_reg_in *in, const ki_reg_out *out, int k, ki_real *own_g,
+static kith_status order_eval(const ki_reg_in *in, ki_real *const *diff_param, int k, ki_real *own_g,
                               double *ret_value, kith_error *err) {
     const ki_horde_settings *o = in->settings;
     const int64_t m = in->m, n = z_dim(o);
@@ -153,14 +153,13 @@ static kith_status order_eval(const ki_reg_in *in, const ki_reg_out *out, int k,
     KI_CHECK(ki_work_reals(in->work, m * n, "an order's gradient", &diff_z, err));
     KI_CHECK(ki_work_reals(in->work, m, "norms", &norm, err));
     ki_rows_normalize(embed(in, g, k, memory), m, n, unit, norm);
-    KI_CHECK(in->repeat_loss(in, out, loss_at(o, in, k), unit, n, ret_value, diff_unit, err));
+    KI_CHECK(in->repeat_loss(in, diff_param, loss_at(o, in, k), unit, n, ret_value, diff_unit, err));
     memset(diff_z, 0, (size_t)(m * n) * sizeof *diff_z);
     ki_rows_normalize_backward(unit, norm, diff_unit, m, n, 1, diff_z);
     if (o->embedding) {
         const size_t at = embedding_at(o, k);
-        if (out->diff_param[at])
-            ki_gemm(true, false, o->dimension, n, m, 1, g, o->dimension, diff_z, n, 1, out->diff_param[at],
-                    n);
+        if (diff_param[at])
+            ki_gemm(true, false, o->dimension, n, m, 1, g, o->dimension, diff_z, n, 1, diff_param[at], n);
         ki_gemm(false, true, m, o->dimension, n, 1, diff_z, n, in->param[at]->value, n, 0, g, o->dimension);
     } else {
         memcpy(g, diff_z, (size_t)(m * n) * sizeof *g);
@@ -175,15 +174,20 @@ done:
 
 static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     ki_moments moments = moments_of(in);
+    ki_real *diff_map = NULL, *const *diff_param = NULL;
+    KI_TRY(ki_reg_take_diff(in, KI_TAP_MAP, &diff_map, err));
+    KI_TRY(ki_reg_take_params(in, out, &diff_param, err));
     moments.keep_bytes = KEEP_BYTES;
     KI_TRY(ki_moments_forward(&moments, &in->tap[KI_TAP_MAP], err));
-    out->value = 0;
     for (int k = 2; k <= moments.orders; k++) {
         double value = 0;
-        KI_TRY(order_eval(in, out, k, moments.g[k], &value, err));
+        KI_TRY(order_eval(in, diff_param, k, moments.g[k], &value, err));
         out->value += value;
     }
-    return ki_moments_backward(&moments, out->diff[KI_TAP_MAP], out->diff_param, err);
+    KI_TRY(ki_moments_backward(&moments, diff_map, diff_param, err));
+    ki_reg_add_diff(in, out, KI_TAP_MAP, diff_map);
+    ki_reg_add_params(in, out, diff_param);
+    return KITH_OK;
 }
 
 _Static_assert(KI_MOST_ORDERS - 1 <= KI_MOST_DESCRIPTORS, "a descriptor for every order from 2");

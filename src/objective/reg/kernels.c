@@ -164,12 +164,14 @@ kith_status ki_layers_eval(const ki_layers *layers, const ki_reg_in *in, double 
     const product p = {.l = l, .n = layers->n, .different = different, .same = same};
     KI_TRY(ki_pairs_rows(&l[0].pairs, NULL, product_row, &p, NULL, &out->value, err));
     for (int i = 0; i < layers->n; i++) {
-        ki_real *diff = out->diff[layers->tap[i]]; /* it was cleared, and each layer occurs once */
+        const ki_tap tap = layers->tap[i];
         if (l[i].kernel->kind == KI_LAYER_LAPLACE) {
-            l1_job job = {.pairs = &l[i].pairs, .g = l[i].slope, .diff = diff};
+            l1_job job = {.pairs = &l[i].pairs, .g = l[i].slope};
+            KI_TRY(ki_reg_take_diff(in, tap, &job.diff, err));
             ki_parallel_for(in->m, 4, l1_backward_rows, &job);
+            ki_reg_add_diff(in, out, tap, job.diff);
         } else {
-            KI_TRY(ki_pairs_backward(&l[i].pairs, l[i].slope, 1, diff, NULL, err));
+            KI_TRY(ki_reg_pairs_backward(in, out, &l[i].pairs, l[i].slope, 1, tap, err));
         }
     }
     return KITH_OK;

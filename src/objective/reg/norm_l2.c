@@ -10,13 +10,14 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     const ki_tap_data *x = &in->tap[KI_TAP_EMBEDDING];
     const ki_real factor = 2 / (ki_real)in->m;
     double sum = 0;
-    (void)err;
+    ki_real *diff = NULL;
+    KI_TRY(ki_reg_take_diff(in, KI_TAP_EMBEDDING, &diff, err));
     for (int64_t i = 0; i < in->m; i++) {
         const ki_real *row = x->data + i * x->cols;
-        ki_real *diff = out->diff[KI_TAP_EMBEDDING] + i * x->cols;
         sum += (double)in->vec->dot(row, row, x->cols);
-        for (int64_t k = 0; k < x->cols; k++) diff[k] += factor * row[k];
+        for (int64_t k = 0; k < x->cols; k++) diff[i * x->cols + k] = factor * row[k];
     }
+    ki_reg_add_diff(in, out, KI_TAP_EMBEDDING, diff);
     out->value = sum / (double)in->m;
     return KITH_OK;
 }

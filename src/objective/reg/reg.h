@@ -2,8 +2,9 @@
  * NAME.h has its settings, NAME.c one record `ki_reg_NAME`, NAME.cu the same for a device (cuda/reg.h); one row in
  * table.def serves both.
  *
- * The objective handles weight, warm-up and normalize: eval writes the plain value, and adds (+=) the plain
- * gradients to buffers that were cleared. */
+ * One contract on every device: a term ASSIGNS its plain value, and ADDS weight times its gradients to sums that it shares
+ * with other terms. The engine handles warm-up and normalize, and clears the sums; only the map is special (assigns_map). On the
+ * host ki_reg_take_diff and ki_reg_add_diff do the weighting for formulas that give plain gradients. */
 #ifndef KI_OBJECTIVE_REG_H
 #define KI_OBJECTIVE_REG_H
 
@@ -33,25 +34,39 @@ struct ki_reg_in {
     const ki_share *share;      /* which rows those are: ki_reg_first, ki_reg_gather */
     bool normalized;            /* the embedding tap is L2-normalised, head by head */
     int64_t heads; /* vectors side by side in a row of the embedding: [m, dim] is [m * heads, dim / heads] */
+    double weight; /* of this step, after warm-up */
+    /* Nobody has written the map's gradient yet: assign it. Otherwise add, as everywhere. */
+    bool assigns_map;
+    size_t n_params;
     ki_state *const *param;
     uint64_t seed, step; /* random choices: (seed, KI_RNG_REGULARIZER, step, …) */
     const ki_vec *vec;
     ki_work *work; /* take what is needed; it is released afterwards */
     /* The objective's own loss and miner on other embeddings x [m, dim] (used as they are, not normalised; no
-     * cross-batch memory): value, and diff_x [m, dim] assigned. The loss uses its own copy of its parameters:
-     * param[first …) are the n_loss_params parameters that ki_state_add_loss made, and their gradients are
-     * added to out->diff_param[first …). */
+     * cross-batch memory): value, and diff_x [m, dim] assigned, both plain. The loss uses its own copy of its parameters:
+     * param[first …) are the n_loss_params parameters that ki_state_add_loss made, and their plain gradients are
+     * added to diff_param[first …). */
     size_t n_loss_params;
-    kith_status (*repeat_loss)(const ki_reg_in *in, const ki_reg_out *out, size_t first, const ki_real *x,
-                               int64_t dim, double *ret_value, ki_real *diff_x, kith_error *err);
-    void *objective; /* for repeat_loss */
+    kith_status (*repeat_loss)(const ki_reg_in *in, ki_real *const *diff_param, size_t first,
+                               const ki_real *x, int64_t dim, double *ret_value, ki_real *diff_x,
+                               kith_error *err);
+    struct ki_evaluation *evaluation; /* for repeat_loss */
 };
 
 struct ki_reg_out {
-    double value;
-    ki_real *diff[KI_N_TAPS];   /* same shapes as the taps; NULL for taps it does not read */
-    ki_real *const *diff_param; /* for each of param; NULL for those that are not learned */
+    double value;               /* plain; 0 before */
+    ki_real *diff[KI_N_TAPS];   /* add to them; same shapes as the taps; NULL for taps it does not read */
+    ki_real *const *diff_param; /* for each of param: add to it; NULL for those that are not learned */
 };
+
+/* For formulas that give the plain gradient at a tap: a cleared buffer for it, and adding weight times the buffer. */
+kith_status ki_reg_take_diff(const ki_reg_in *in, ki_tap tap, ki_real **ret_diff, kith_error *err);
+void ki_reg_add_diff(const ki_reg_in *in, const ki_reg_out *out, ki_tap tap, const ki_real *diff);
+/* The same for all parameters; NULL for those that are not learned. With a weight of 1 they are the sums themselves, which
+ * saves a copy of what may be the largest arrays. */
+kith_status ki_reg_take_params(const ki_reg_in *in, const ki_reg_out *out, ki_real *const **ret_diff,
+                               kith_error *err);
+void ki_reg_add_params(const ki_reg_in *in, const ki_reg_out *out, ki_real *const *diff);
 
 /* What a term made of its rows of the map, [rows of the map, cols], as [m, cols]. Without ranks it is `own` itself. */
 kith_status ki_reg_gather(const ki_reg_in *in, ki_real *own, int64_t cols, ki_real **ret_all,

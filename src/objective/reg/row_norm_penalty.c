@@ -16,15 +16,16 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     const ki_row_norm_penalty_settings *o = in->settings;
     const ki_tap_data *w = &in->tap[KI_TAP_WEIGHT];
     const double share = o->lam / (double)w->rows;
-    (void)err;
+    ki_real *diff = NULL;
+    KI_TRY(ki_reg_take_diff(in, KI_TAP_WEIGHT, &diff, err));
     for (int64_t r = 0; r < w->rows; r++) {
         const ki_real *row = w->data + r * w->cols;
-        ki_real *diff = out->diff[KI_TAP_WEIGHT] + r * w->cols;
         const double excess = (double)in->vec->dot(row, row, w->cols) - 1;
         const ki_real factor = (ki_real)(4 * share * excess);
         out->value += share * excess * excess;
-        for (int64_t k = 0; k < w->cols; k++) diff[k] += factor * row[k];
+        for (int64_t k = 0; k < w->cols; k++) diff[r * w->cols + k] = factor * row[k];
     }
+    ki_reg_add_diff(in, out, KI_TAP_WEIGHT, diff);
     return KITH_OK;
 }
 
