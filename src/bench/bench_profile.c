@@ -1,11 +1,9 @@
-/* Where a step's time goes. A mark (on the host: a clock) follows every piece of work, and the time since the
- * mark before it is added to that kind of work. On a device the marks are queued between the kernels and read
- * when all is done. */
+/* Where a step's time goes. A mark follows every piece of work, and the time since the mark before it is added to that kind of
+ * work. On a device the marks are queued between the kernels and read when all is done. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "bench/bench_parts.h"
 
 enum { MOST_MARKS = 4096 };
@@ -13,9 +11,8 @@ enum { MOST_MARKS = 4096 };
 struct ki_bench_profile {
     ki_probe probe;
     ki_backend *backend;
-    const ki_queue_type *queues; /* NULL: a clock */
+    const ki_queue_type *queues;
     ki_mark *mark[MOST_MARKS];
-    double at[MOST_MARKS]; /* the clock's */
     int row_of[MOST_MARKS];
     int n_marks; /* of the present step; the first is its beginning */
     bool is_on;
@@ -38,10 +35,6 @@ static void set_mark(ki_bench_profile *p, int row) {
     if (p->n_marks == MOST_MARKS || p->status != KITH_OK) return;
     const int i = p->n_marks++;
     p->row_of[i] = row;
-    if (!p->queues) {
-        p->at[i] = ki_seconds_now();
-        return;
-    }
     if (!p->mark[i]) p->status = p->queues->mark_new(p->backend, &p->mark[i], &p->error);
     if (p->status == KITH_OK)
         p->status = p->queues->mark_set(p->backend, p->mark[i], KI_QUEUE_MAIN, &p->error);
@@ -70,7 +63,7 @@ kith_status ki_bench_profile_new(ki_backend *backend, ki_bench_profile **ret_pro
 void ki_bench_profile_free(ki_bench_profile *p) {
     if (!p) return;
     p->backend->probe = NULL;
-    for (int i = 0; p->queues && i < MOST_MARKS; i++) p->queues->mark_free(p->backend, p->mark[i]);
+    for (int i = 0; i < MOST_MARKS; i++) p->queues->mark_free(p->backend, p->mark[i]);
     ki_free(p);
 }
 
@@ -88,8 +81,8 @@ kith_status ki_bench_profile_end(ki_bench_profile *p, kith_error *err) {
     if (p->status != KITH_OK && err) *err = p->error;
     KI_TRY(p->status);
     for (int i = 1; i < p->n_marks; i++) {
-        double seconds = p->at[i] - p->at[i - 1];
-        if (p->queues) KI_TRY(p->queues->mark_seconds(p->backend, p->mark[i - 1], p->mark[i], &seconds, err));
+        double seconds = 0;
+        KI_TRY(p->queues->mark_seconds(p->backend, p->mark[i - 1], p->mark[i], &seconds, err));
         p->row[p->row_of[i]].seconds += seconds;
     }
     return KITH_OK;
@@ -115,7 +108,7 @@ kith_status ki_bench_copy_rate(ki_backend *backend, double *ret_rate, kith_error
     enum { ROUNDS = 12 };
     const ki_queue_type *queues = backend->type->queues;
     /* Far larger than any cache. */
-    const size_t bytes = queues ? (size_t)1 << 30 : (size_t)1 << 27;
+    const size_t bytes = (size_t)1 << (backend->type->is_host ? 27 : 30);
     kith_status status;
     void *src = NULL, *dst = NULL;
     ki_mark *mark[2] = {NULL, NULL};
@@ -123,24 +116,19 @@ kith_status ki_bench_copy_rate(ki_backend *backend, double *ret_rate, kith_error
     KI_CHECK(backend->type->memory.alloc(backend, bytes, &src, err));
     KI_CHECK(backend->type->memory.alloc(backend, bytes, &dst, err));
     KI_CHECK(backend->type->memory.zero(backend, src, bytes, err));
-    for (int i = 0; queues && i < 2; i++) KI_CHECK(queues->mark_new(backend, &mark[i], err));
+    for (int i = 0; i < 2; i++) KI_CHECK(queues->mark_new(backend, &mark[i], err));
     for (int i = 0; i < ROUNDS; i++) {
-        double seconds = ki_seconds_now();
-        if (queues) {
-            KI_CHECK(queues->mark_set(backend, mark[0], KI_QUEUE_MAIN, err));
-            KI_CHECK(queues->copy(backend, KI_QUEUE_MAIN, dst, src, bytes, err));
-            KI_CHECK(queues->mark_set(backend, mark[1], KI_QUEUE_MAIN, err));
-            KI_CHECK(queues->mark_wait(backend, mark[1], err));
-            KI_CHECK(queues->mark_seconds(backend, mark[0], mark[1], &seconds, err));
-        } else {
-            KI_CHECK(backend->type->memory.upload(backend, dst, src, bytes, err));
-            seconds = ki_seconds_now() - seconds;
-        }
+        double seconds = 0;
+        KI_CHECK(queues->mark_set(backend, mark[0], KI_QUEUE_MAIN, err));
+        KI_CHECK(queues->copy(backend, KI_QUEUE_MAIN, dst, src, bytes, err));
+        KI_CHECK(queues->mark_set(backend, mark[1], KI_QUEUE_MAIN, err));
+        KI_CHECK(queues->mark_wait(backend, mark[1], err));
+        KI_CHECK(queues->mark_seconds(backend, mark[0], mark[1], &seconds, err));
         if (seconds > 0 && 2 * (double)bytes / seconds > best) best = 2 * (double)bytes / seconds;
     }
     *ret_rate = best;
 done:
-    for (int i = 0; queues && i < 2; i++) queues->mark_free(backend, mark[i]);
+    for (int i = 0; i < 2; i++) queues->mark_free(backend, mark[i]);
     backend->type->memory.free(backend, src);
     backend->type->memory.free(backend, dst);
     return status;

@@ -218,8 +218,8 @@ static kith_status prepare(bench *b, kith_error *err) {
     if (o->train && !b->model.weights && b->model.embedding == 0) b->model.embedding = KI_BENCH_EMBEDDING;
     KI_TRY(ki_device_open(&b->model, &b->backend, err));
     b->backend->options.plain_plan = o->plain_plan;
-    const ki_queue_type *queues = b->backend->type->queues;
-    if (queues) KI_TRY(queues->memory(b->backend, &b->device_before, &all, err));
+    if (!b->backend->type->is_host)
+        KI_TRY(b->backend->type->queues->memory(b->backend, &b->device_before, &all, err));
     KI_TRY(ki_model_file_open(&b->model, b->backend, &b->net, &b->params, NULL, err));
     make_transform(b);
     if (o->train)
@@ -242,7 +242,7 @@ static void release(bench *b) {
         ki_free(b->batch[k].label);
         ki_free(b->batch[k].window);
     }
-    for (int i = 0; b->backend && b->backend->type->queues && i <= KI_BENCH_MOST_STEPS; i++)
+    for (int i = 0; b->backend && i <= KI_BENCH_MOST_STEPS; i++)
         b->backend->type->queues->mark_free(b->backend, b->mark[i]);
     ki_objective_free(b->objective);
     ki_params_free(b->params);
@@ -280,7 +280,7 @@ static kith_status finish(bench *b, kith_error *err) {
 
 static kith_status make_marks(bench *b, int64_t n, kith_error *err) {
     const ki_queue_type *queues = b->backend->type->queues;
-    for (int64_t i = 0; queues && i <= n; i++) {
+    for (int64_t i = 0; i <= n; i++) {
         if (!b->mark[i]) KI_TRY(queues->mark_new(b->backend, &b->mark[i], err));
     }
     return KITH_OK;
@@ -290,17 +290,13 @@ static kith_status make_marks(bench *b, int64_t n, kith_error *err) {
 static kith_status time_steps(bench *b, int64_t n, double *seconds, kith_error *err) {
     const ki_queue_type *queues = b->backend->type->queues;
     KI_TRY(make_marks(b, n, err));
-    if (queues) KI_TRY(queues->mark_set(b->backend, b->mark[0], KI_QUEUE_MAIN, err));
+    KI_TRY(queues->mark_set(b->backend, b->mark[0], KI_QUEUE_MAIN, err));
     for (int64_t i = 0; i < n; i++) {
-        const double began = ki_seconds_now();
         KI_TRY(step(b, err));
-        if (queues)
-            KI_TRY(queues->mark_set(b->backend, b->mark[i + 1], KI_QUEUE_MAIN, err));
-        else
-            seconds[i] = ki_seconds_now() - began;
+        KI_TRY(queues->mark_set(b->backend, b->mark[i + 1], KI_QUEUE_MAIN, err));
     }
     KI_TRY(finish(b, err));
-    for (int64_t i = 0; queues && i < n; i++)
+    for (int64_t i = 0; i < n; i++)
         KI_TRY(queues->mark_seconds(b->backend, b->mark[i], b->mark[i + 1], &seconds[i], err));
     return KITH_OK;
 }
@@ -324,9 +320,9 @@ done:
 
 static kith_status measure(bench *b, kith_bench_result *result, kith_error *err) {
     const kith_bench_options *o = b->options;
-    const ki_queue_type *queues = b->backend->type->queues;
+    const bool is_host = b->backend->type->is_host;
     double seconds[KI_BENCH_MOST_STEPS];
-    const int64_t n_warm_ups = o->n_warm_ups ? o->n_warm_ups : queues ? DEVICE_WARM_UPS : WARM_UPS;
+    const int64_t n_warm_ups = o->n_warm_ups ? o->n_warm_ups : is_host ? WARM_UPS : DEVICE_WARM_UPS;
     KI_TRY(time_steps(b, n_warm_ups < KI_BENCH_MOST_STEPS ? n_warm_ups : KI_BENCH_MOST_STEPS, seconds, err));
     const int64_t n = ki_bench_n_steps(o, seconds[n_warm_ups - 1]);
     kith_memory_stats before, after;
@@ -348,9 +344,9 @@ static kith_status measure(bench *b, kith_bench_result *result, kith_error *err)
     result->width = b->net.w;
     result->allocations_per_step = (double)(after.n_allocations - before.n_allocations) / (double)n;
     result->reorders_per_step = (double)(b->backend->n_reorders - reorders) / (double)n;
-    if (queues) {
+    if (!is_host) {
         size_t used = 0, all = 0;
-        KI_TRY(queues->memory(b->backend, &used, &all, err));
+        KI_TRY(b->backend->type->queues->memory(b->backend, &used, &all, err));
         result->device_bytes = used > b->device_before ? used - b->device_before : 0;
     }
     if (b->learner) {

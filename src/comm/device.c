@@ -67,7 +67,9 @@ kith_status ki_device_comm_open(ki_backend *backend, ki_comm *comm, ki_device_co
     /* mpirun does not hand variables on to other machines: the first rank's counts. */
     KI_TRY(ki_comm_agree(comm, read_way(&asked, err), err));
     KI_TRY(ki_comm_broadcast(comm, &asked, sizeof asked, err));
-    if ((comm->size == 1 && asked == EITHER) || !backend->type->queues) return KITH_OK;
+    if (comm->size == 1 && (asked == EITHER || backend->type->is_host)) return KITH_OK;
+    if (backend->type->is_host)
+        return ki_comm_agree(comm, ki_direct_open(backend, comm, ret_device, err), err);
     KI_TRY(check_kinds(backend, comm, err));
     if (asked != HOST) {
         const kith_status status = open_own(backend, comm, ret_device, &why);

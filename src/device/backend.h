@@ -21,7 +21,11 @@
 #include "device/optimizer.h"
 #include "device/queue.h"
 
-enum { KI_BACKEND_VERSION = 7 };
+/* comm/comm.h, comm/device.h */
+struct ki_comm;
+struct ki_device_comm;
+
+enum { KI_BACKEND_VERSION = 8 };
 
 typedef enum ki_precision { KI_FLOAT32, KI_BF16 } ki_precision;
 
@@ -41,6 +45,7 @@ typedef struct ki_backend_type {
     int version; /* KI_BACKEND_VERSION it was written for */
 
     bool has_bf16; /* takes KI_BF16 */
+    bool is_host;  /* its memory is the host's, and a call is finished when it returns or at the next sync */
 
     /* (optional) The devices found, in words ("NVIDIA H200, 139.8 GiB"), or why there is none. NULL means that the backend
      * always works. */
@@ -61,8 +66,7 @@ typedef struct ki_backend_type {
     void (*close)(ki_backend *backend);
 
     ki_memory_type memory;
-    const ki_queue_type
-        *queues; /* (optional) NULL means host memory, and that a call is finished when it returns */
+    const ki_queue_type *queues; /* with is_host: ki_host_queues (device/host_queue.h) */
     ki_kernel_set kernels;
     ki_optimizer_type optimizers;
     ki_capture_type recording; /* (optional) */

@@ -41,9 +41,7 @@ typedef struct ki_kernel_spec {
     unsigned masked_src; /* concat: bit k = sources whose ReLU mask this kernel applies in backward */
     uint64_t seed;       /* dropout: names its random stream */
     uint32_t node;
-    /* batch_norm: batch statistics are those of all ranks' images; both NULL: of these. The second is for backends with
-     * queues: comm/device.h. */
-    struct ki_comm *comm;
+    /* batch_norm: batch statistics are those of all ranks' images (comm/device.h). NULL: of these. */
     struct ki_device_comm *device_comm;
 } ki_kernel_spec;
 

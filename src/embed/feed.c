@@ -27,15 +27,9 @@ struct ki_feed {
 
 ki_batch_format ki_feed_format(const ki_backend *backend, const ki_net *net,
                                const kith_transform *transform) {
-    if (!backend->type->queues || !backend->type->kernels.images || (net && ki_net_takes_vectors(net)))
+    if (backend->type->is_host || !backend->type->kernels.images || (net && ki_net_takes_vectors(net)))
         return KI_BATCH_FLOAT;
     return ki_transform_window_side(transform) > 0 ? KI_BATCH_WHOLE : KI_BATCH_BYTES;
-}
-
-kith_status ki_feed_check_host(const ki_backend *backend, ki_batch_format format, kith_error *err) {
-    if (format == KI_BATCH_FLOAT) return KITH_OK;
-    return ki_fail(err, KITH_EUNSUPPORTED, "batches of bytes are for devices; this backend is %s",
-                   backend->type->name);
 }
 
 kith_status ki_feed_check_size(int64_t n, int64_t most, kith_error *err) {
@@ -57,7 +51,7 @@ static void give_pinned(void *user, void *memory) {
 }
 
 ki_batch_memory ki_feed_memory(ki_backend *backend) {
-    if (!backend->type->queues) return (ki_batch_memory){0};
+    if (backend->type->is_host) return (ki_batch_memory){0};
     return (ki_batch_memory){.take = take_pinned, .give = give_pinned, .user = backend};
 }
 
@@ -132,8 +126,9 @@ static kith_status make(ki_feed *feed, const ki_net *net, const kith_transform *
 kith_status ki_feed_new(ki_backend *backend, const ki_net *net, int64_t batch, ki_batch_format format,
                         const kith_transform *transform, ki_feed **ret_feed, kith_error *err) {
     ki_feed *feed = NULL;
-    if (!backend->type->queues)
-        return ki_fail(err, KITH_EINTERNAL, "backend %s has no second queue", backend->type->name);
+    if (backend->type->is_host && format != KI_BATCH_FLOAT)
+        return ki_fail(err, KITH_EUNSUPPORTED, "batches of bytes are for devices; this backend is %s",
+                       backend->type->name);
     KI_TRY(ki_zalloc_or(&feed, 1, sizeof *feed, "a feed", err));
     feed->backend = backend;
     feed->queues = backend->type->queues;
@@ -168,7 +163,7 @@ static kith_status upload(ki_feed *feed, const ki_feed_batch *batch, kith_error 
 kith_status ki_feed_bring(ki_feed *feed, const ki_feed_batch *batch, const ki_edge *input_edge, void *input,
                           kith_error *err) {
     ki_backend *backend = feed->backend;
-    KI_TRY(ki_feed_check_size(batch->n, feed->batch, err));
+    if (batch->n != 0) KI_TRY(ki_feed_check_size(batch->n, feed->batch, err));
     if ((batch->window != NULL) != (feed->format == KI_BATCH_WHOLE))
         return ki_fail(err, KITH_EINVAL, "a batch %s crop windows; its format says otherwise",
                        batch->window ? "with" : "without");
@@ -176,6 +171,7 @@ kith_status ki_feed_bring(ki_feed *feed, const ki_feed_batch *batch, const ki_ed
     KI_TRY(feed->queues->mark_follow(backend, feed->copied, KI_QUEUE_MAIN, err));
     KI_TRY(feed->queues->copy(backend, KI_QUEUE_MAIN, feed->device, feed->staging, feed->header_bytes, err));
     ki_backend_note(backend, "batch copied (beside a step)", (double)batch->n * (double)feed->pixel_bytes);
+    if (batch->n == 0) return feed->queues->mark_set(backend, feed->consumed, KI_QUEUE_MAIN, err);
     if (feed->pixel_bytes) {
         feed->images.n = batch->n;
         KI_TRY(backend->type->kernels.images(backend, &feed->images, input_edge, input, err));

@@ -20,12 +20,10 @@ enum { KI_FEED_NUMBERS = 3 };
 ki_batch_format ki_feed_format(const ki_backend *backend, const ki_net *net, const kith_transform *transform);
 ki_batch_memory ki_feed_memory(ki_backend *backend);
 
-/* The host takes floats only. */
-kith_status ki_feed_check_host(const ki_backend *backend, ki_batch_format format, kith_error *err);
 /* A batch has 1 … most images. */
 kith_status ki_feed_check_size(int64_t n, int64_t most, kith_error *err);
 
-/* Of at most `batch` images, on a backend with queues. The transform is borrowed for the call and may be NULL with
+/* Of at most `batch` images. On the host they must be floats: KITH_EUNSUPPORTED. The transform is borrowed for the call and may be NULL with
  * KI_BATCH_FLOAT. */
 kith_status ki_feed_new(ki_backend *backend, const ki_net *net, int64_t batch, ki_batch_format format,
                         const kith_transform *transform, ki_feed **ret_feed, kith_error *err);
@@ -44,7 +42,7 @@ typedef struct ki_feed_batch {
 } ki_feed_batch;
 
 /* Queue a batch: `input` is where the plan has it (ki_plan_input_memory). The memory of `data` may not
- * change before ki_feed_wait. */
+ * change before ki_feed_wait. A batch of 0 images brings its numbers alone; `input` is not read then. */
 kith_status ki_feed_bring(ki_feed *feed, const ki_feed_batch *batch, const ki_edge *input_edge, void *input,
                           kith_error *err);
 /* The host waits until the last batch has been copied out of its memory. */

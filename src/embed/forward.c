@@ -24,7 +24,7 @@ struct ki_forward {
     float *input;  /* one batch of floats, for a batch that is not full */
     float *output; /* the same for rows that are read */
 
-    const ki_queue_type *queues; /* NULL: the host computes */
+    const ki_queue_type *queues;
     ki_feed *feed;
     ki_edge input_edge;
     void *input_at;
@@ -58,13 +58,13 @@ static kith_status make_plan(ki_forward *f, kith_error *err) {
 static kith_status find_rows(ki_forward *f, kith_error *err) {
     ki_edge edge;
     void *at = NULL;
-    if (!f->queues || f->settings.describer) return KITH_OK;
+    if (f->settings.describer) return KITH_OK;
     KI_TRY(ki_plan_tap_memory(f->plan, f->settings.tap, &edge, &at, err));
     if (edge.shape.n_dims == 2) f->rows_at = at;
     return KITH_OK;
 }
 
-static kith_status make_device(ki_forward *f, kith_error *err) {
+static kith_status make_feed(ki_forward *f, kith_error *err) {
     const ki_forward_settings *s = &f->settings;
     KI_TRY(ki_feed_new(s->backend, s->net, s->batch, s->format, s->transform, &f->feed, err));
     return ki_plan_input_memory(f->plan, &f->input_edge, &f->input_at, err);
@@ -84,7 +84,6 @@ static kith_status make_slots(ki_forward *f, kith_error *err) {
 static kith_status make_input(ki_forward *f, kith_error *err) {
     const ki_forward_settings *s = &f->settings;
     const size_t image = (size_t)(s->net->c * s->net->h * s->net->w);
-    if (!f->queues) KI_TRY(ki_feed_check_host(s->backend, s->format, err));
     return ki_zalloc_or(&f->input, (size_t)s->batch, image * sizeof(float), "a batch", err);
 }
 
@@ -96,8 +95,8 @@ kith_status ki_forward_new(const ki_forward_settings *settings, ki_forward **ret
     f->settings = *settings;
     f->queues = settings->backend->type->queues;
     KI_CHECK(make_plan(f, err));
-    if (f->queues) KI_CHECK(make_device(f, err));
-    if (!f->queues || settings->format == KI_BATCH_FLOAT) KI_CHECK(make_input(f, err));
+    KI_CHECK(make_feed(f, err));
+    if (settings->format == KI_BATCH_FLOAT) KI_CHECK(make_input(f, err));
     KI_CHECK(find_rows(f, err));
     f->is_open = d != NULL;
     if (d) KI_CHECK(d->open(d->user, f->plan, f->feed, settings->batch, &f->rows_at, err));
@@ -118,9 +117,9 @@ void ki_forward_free(ki_forward *f) {
     if (!f) return;
     ki_backend *backend = f->settings.backend;
     kith_error ignored;
-    if (f->queues) (void)backend->type->memory.sync(backend, &ignored);
+    (void)backend->type->memory.sync(backend, &ignored);
     if (f->is_open) f->settings.describer->close(f->settings.describer->user);
-    for (int i = 0; f->queues && i < N_SLOTS; i++) {
+    for (int i = 0; i < N_SLOTS; i++) {
         f->queues->host_free(backend, f->slot[i].host);
         f->queues->mark_free(backend, f->slot[i].back);
     }
@@ -134,7 +133,9 @@ void ki_forward_free(ki_forward *f) {
 
 int64_t ki_forward_dim(const ki_forward *f) { return f->dim; }
 const ki_plan *ki_forward_plan(const ki_forward *f) { return f->plan; }
-bool ki_forward_can_stay(const ki_forward *f) { return f->rows_at != NULL; }
+bool ki_forward_can_stay(const ki_forward *f) {
+    return f->rows_at != NULL && !f->settings.backend->type->is_host;
+}
 
 /* ---- in, through ---- */
 
@@ -146,7 +147,6 @@ static kith_status bring(ki_forward *f, const ki_forward_batch *batch, kith_erro
         memcpy(f->input, data, (size_t)(batch->n * net->c * net->h * net->w) * sizeof(float));
         data = f->input;
     }
-    if (!f->queues) return ki_plan_set_input(f->plan, data, err);
     const ki_feed_batch feed = {.n = batch->n, .data = data, .window = batch->window};
     return ki_feed_bring(f->feed, &feed, &f->input_edge, f->input_at, err);
 }
@@ -155,7 +155,7 @@ static kith_status queue_forward(void *user, kith_error *err) {
     ki_forward *f = user;
     const ki_describer *d = f->settings.describer;
     KI_TRY(ki_plan_forward(f->plan, err));
-    return d && f->rows_at ? d->queue(d->user, err) : KITH_OK;
+    return d ? d->queue(d->user, err) : KITH_OK;
 }
 
 /* A recording contains only the kernels; it does not refresh their copies of the weights. So after the
@@ -195,8 +195,6 @@ static kith_status queue_rows(ki_forward *f, int64_t n, ki_vectors *to, kith_err
 }
 
 static kith_status read_rows(ki_forward *f, int64_t n, float *rows, kith_error *err) {
-    const ki_describer *d = f->settings.describer;
-    if (d) return d->rows(d->user, f->plan, n, rows, err);
     float *read = n < f->settings.batch ? f->output : rows;
     KI_TRY(ki_plan_read(f->plan, f->settings.tap, read, err));
     if (read != rows) memcpy(rows, read, (size_t)(n * f->dim) * sizeof *rows);
@@ -215,7 +213,7 @@ kith_status ki_forward_add(ki_forward *f, const ki_forward_batch *batch, ki_vect
     else
         KI_TRY(read_rows(f, batch->n, to->host + to->n * f->dim, err));
     to->n += batch->n;
-    return f->queues ? ki_feed_wait(f->feed, err) : KITH_OK;
+    return ki_feed_wait(f->feed, err);
 }
 
 kith_status ki_forward_finish(ki_forward *f, kith_error *err) {
@@ -225,6 +223,6 @@ kith_status ki_forward_finish(ki_forward *f, kith_error *err) {
 
 void ki_forward_abandon(ki_forward *f) {
     kith_error ignored;
-    if (f->queues) (void)f->settings.backend->type->memory.sync(f->settings.backend, &ignored);
+    (void)f->settings.backend->type->memory.sync(f->settings.backend, &ignored);
     for (int i = 0; i < N_SLOTS; i++) f->slot[i].rows = NULL;
 }

@@ -20,14 +20,12 @@ typedef struct ki_describer {
     int64_t dim;                   /* numbers of a row */
     const char *taps[KI_MAX_TAPS]; /* of the plan; NULL-terminated */
     void *user;
-    /* The plan is there, for batches of `batch` images; feed is NULL where the host computes. *ret_there, NULL before:
-     * memory of the backend [batch, dim] where `queue` makes the rows; left NULL when `rows` reads them. */
+    /* The plan is there, for batches of `batch` images. *ret_there: memory of the backend [batch, dim] where `queue` makes the
+     * rows. */
     kith_status (*open)(void *user, ki_plan *plan, const ki_feed *feed, int64_t batch, float **ret_there,
                         kith_error *err);
     /* Queue the work that makes the rows, after a forward pass that is queued; may be captured. */
     kith_status (*queue)(void *user, kith_error *err);
-    /* Rows [n, dim] on the host, of the n first images of the forward queued last; waits for them. */
-    kith_status (*rows)(void *user, ki_plan *plan, int64_t n, float *ret_rows, kith_error *err);
     /* Undoes open, also one that failed. */
     void (*close)(void *user);
 } ki_describer;

@@ -36,7 +36,7 @@ kith_status kith_model_open(const kith_model_options *options, kith_model **ret_
     KI_CHECK(ki_zalloc_or(&model, 1, sizeof *model, "a model", err));
     KI_CHECK(ki_model_keep_options(model, &o, err));
     KI_CHECK(ki_device_open(&o, &model->backend, err));
-    model->most_batch = o.batch ? o.batch : model->backend->type->queues ? DEVICE_BATCH : HOST_BATCH;
+    model->most_batch = o.batch ? o.batch : model->backend->type->is_host ? HOST_BATCH : DEVICE_BATCH;
     KI_CHECK(ki_model_file_open(&o, model->backend, &model->net, &model->params, &model->calibration, err));
     KI_CHECK(ki_model_describe(model, err));
     *ret_model = model;

@@ -39,7 +39,7 @@ static kith_status check_pixels(const kith_pixels *images, int64_t n, kith_error
 static int64_t group_of(const kith_model *model, int64_t n_left) {
     static const int64_t sizes[] = {16, 4, 1};
     const int64_t most = model->most_batch;
-    if (model->backend->type->queues && most > sizes[0] && n_left >= most) return most;
+    if (!model->backend->type->is_host && most > sizes[0] && n_left >= most) return most;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         if (sizes[i] <= n_left && sizes[i] <= most) return sizes[i];
     }

@@ -35,8 +35,7 @@ typedef struct ki_plan_options {
     const uint64_t *step;               /* backend memory; NULL: the plan counts its forwards from 0 */
     const uint64_t *first; /* with `step`: the place in the whole batch of the first image; NULL: 0 */
     /* Training over ranks: the batch is this rank's part of a whole one, and batch statistics are those of the whole. Every
-     * rank makes the same calls, with one image or more. NULL: the batch is whole. On a backend with queues device_comm. */
-    ki_comm *comm;
+     * rank makes the same calls, with one image or more. NULL: the batch is whole. */
     ki_device_comm *device_comm;
     /* Training: backward calls it when so many gradients more, at least, are complete. NULL: nobody wants to know. */
     ki_plan_ready_fn ready;

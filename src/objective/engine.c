@@ -6,17 +6,11 @@
 
 const ki_engine_type *ki_engine_of(const ki_backend *backend) {
     const ki_plugin *plugin = ki_plugin_of(backend);
-    return plugin ? plugin->engine : NULL;
+    if (plugin && plugin->engine) return plugin->engine;
+    return backend->type->is_host ? &ki_engine_host : NULL;
 }
 
-bool ki_engine_stops(const ki_objective *objective) {
-    bool stops = false;
-    for (size_t i = 0; i < objective->n_regs; i++) {
-        const ki_reg_use *reg = &objective->reg[i];
-        stops |= reg->stops && (reg->taps & KI_TAP_BIT(KI_TAP_EMBEDDING));
-    }
-    return stops;
-}
+bool ki_engine_stops(const ki_objective *objective) { return objective->schedule.stops; }
 
 static kith_status check_method(const char *kind, const ki_method *method, kith_error *err) {
     if (ki_method_has_device(kind, method->name)) return KITH_OK;

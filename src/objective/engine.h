@@ -1,4 +1,5 @@
-/* An objective evaluated where the network runs: all of ki_objective_evaluate, queued on a backend.
+/* An engine: an objective evaluated where the network runs. The host is one as a device is: both run the objective's schedule
+ * (schedule.h) with their own kernels.
  *
  * An engine belongs to one backend, one objective and one batch size. `open` allocates all its memory;
  * `evaluate` queues work on the backend's stream, allocates nothing, waits for nothing and copies nothing to
@@ -6,19 +7,19 @@
  * warm-up weights, filled memory columns, random choices) is computed on the device from device memory.
  *
  *     const ki_engine_type *type = ki_engine_of(backend);
- *     if (type) {
- *         type->open(backend, objective, &batch, m, &engine, err);
- *         … fill labels, step and taps on the stream …
- *         type->clear_diffs(engine, err);          // before the first micro-batch
- *         type->evaluate(engine, err);             // tap gradients assigned, parameter gradients added
- *         … optimizer over param_at …
- *         type->fetch(engine, err);                // optional: starts the copy that read waits for
- *         type->read(engine, &values, err);        // when somebody wants to know
- *     }
+ *     type->open(backend, objective, &batch, m, &engine, err);
+ *     … fill labels, step and taps on the stream …
+ *     type->clear_diffs(engine, err);          // before the first micro-batch
+ *     type->evaluate(engine, err);             // tap gradients assigned, parameter gradients added
+ *     … optimizer over param_at …
+ *     type->fetch(engine, err);                // optional: starts the copy that read waits for
+ *     type->read(engine, &values, err);        // when somebody wants to know
  *
- * The host objective is the definition: the same terms, the same gradients up to rounding, the same random
- * choices. open and push copy its parameters to the device, and pull copies them back; between the two, the
- * device's copies are the valid ones. */
+ * The host is the definition: devices have the same terms, the same gradients up to rounding, the same random choices. On a
+ * device open and push copy the objective's parameters there, and pull copies them back; between the two, the device's copies are
+ * the valid ones. The host's engine works on the objective's own values, and push and pull do nothing. Its evaluate is finished
+ * when it returns, allocates nothing after the first of a size, and fails at once: KITH_EINVAL for labels, KITH_ENUMERIC for
+ * numbers. */
 #ifndef KI_OBJECTIVE_ENGINE_H
 #define KI_OBJECTIVE_ENGINE_H
 
@@ -37,7 +38,7 @@ typedef struct ki_engine_batch {
     const void *tap[KI_N_TAPS];
     ki_edge tap_edge[KI_N_TAPS];
     /* Where d total / d tap goes, for the same taps. MAP: assigned, an edge like the tap's; EMBEDDING and
-     * POOLED: assigned; WEIGHT: ADDED, it is the gradient of the layer's weights. */
+     * POOLED: assigned; WEIGHT: ADDED, it is the gradient of the layer's weights. On the host NULL means that nobody wants it. */
     void *diff[KI_N_TAPS];
     /* [m, dim] assigned: the part of the embedding's gradient that trains the embedding layer and goes no
      * further. Wanted when ki_engine_stops; else NULL. */
@@ -48,7 +49,7 @@ typedef struct ki_engine_batch {
     ki_device_comm *comm;
 } ki_engine_batch;
 
-/* Whether some term of the objective stops at the embedding. */
+/* Whether some term of the objective stops at the embedding layer. */
 bool ki_engine_stops(const ki_objective *objective);
 
 /* The error of KITH_EUNSUPPORTED names the first method of the objective whose row is marked HOST: no device
@@ -71,6 +72,7 @@ typedef struct ki_engine_param {
     int64_t n;
     ki_real *value, *diff; /* backend memory */
     double lr_multiplier;
+    bool is_part; /* this rank holds some of its rows; other ranks hold the others */
 } ki_engine_param;
 
 typedef struct ki_engine_type {
@@ -114,7 +116,9 @@ typedef struct ki_engine_type {
     kith_status (*push)(ki_engine *engine, kith_error *err); /* host to device; waits */
 } ki_engine_type;
 
-/* NULL: objectives of this backend are evaluated on the host. */
+/* The backend's own; the host's where it has none and its memory is the host's. NULL: neither. */
 const ki_engine_type *ki_engine_of(const ki_backend *backend);
+
+extern const ki_engine_type ki_engine_host;
 
 #endif

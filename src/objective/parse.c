@@ -210,7 +210,7 @@ static kith_status build(ki_objective *o, const ki_value *section, kith_error *e
     o->sizes.saved = NULL; /* borrowed until now */
     if (o->sizes.heads == 0) o->sizes.heads = 1;
     KI_TRY(check_heads(o, err));
-    return ki_schedule_make(o, err);
+    return ki_objective_schedule_make(o, err);
 }
 
 kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, kith_error *err) {

@@ -14,7 +14,7 @@ static ki_slot slot_of(const ki_reg_use *reg, ki_tap tap) {
     return reg->stops ? KI_SLOT_STOPPED : KI_SLOT_EMBEDDING;
 }
 
-static void make_terms(const ki_objective *o, ki_schedule *s) {
+static void make_terms(const ki_objective *o, ki_objective_schedule *s) {
     for (size_t i = 0; i < o->n_regs; i++) {
         const ki_reg_use *reg = &o->reg[i];
         ki_schedule_term *term = &s->term[i];
@@ -29,13 +29,13 @@ static void make_terms(const ki_objective *o, ki_schedule *s) {
     }
 }
 
-static void put(ki_schedule *s, ki_schedule_step step) { s->step[s->n_steps++] = step; }
+static void put(ki_objective_schedule *s, ki_schedule_step step) { s->step[s->n_steps++] = step; }
 
-static void put_clear(ki_schedule *s, ki_slot slot) {
+static void put_clear(ki_objective_schedule *s, ki_slot slot) {
     if (s->has_slot[slot]) put(s, (ki_schedule_step){.kind = KI_DO_CLEAR, .slot = slot});
 }
 
-static void make_steps(const ki_objective *o, ki_schedule *s) {
+static void make_steps(const ki_objective *o, ki_objective_schedule *s) {
     const bool has_embedding = reads(o->taps, KI_TAP_EMBEDDING), has_logits = s->has_slot[KI_SLOT_LOGITS];
     const bool has_unit = s->has_slot[KI_SLOT_UNIT], adds_raw = s->has_slot[KI_SLOT_EMBEDDING];
     const ki_slot by_loss = o->loss.normalize ? KI_SLOT_UNIT : KI_SLOT_EMBEDDING;
@@ -65,9 +65,9 @@ static void make_steps(const ki_objective *o, ki_schedule *s) {
                                   .adds = true});
 }
 
-kith_status ki_schedule_make(ki_objective *o, kith_error *err) {
-    ki_schedule *s = &o->schedule;
-    *s = (ki_schedule){0};
+kith_status ki_objective_schedule_make(ki_objective *o, kith_error *err) {
+    ki_objective_schedule *s = &o->schedule;
+    *s = (ki_objective_schedule){0};
     const size_t most = MOST_STEPS + o->n_regs;
     s->step = ki_arena_alloc(&o->arena, most, sizeof *s->step);
     s->term = ki_arena_alloc(&o->arena, o->n_regs + 1, sizeof *s->term);
@@ -98,8 +98,8 @@ static kith_status run_step(const ki_schedule_step *step, const ki_actions *type
     return ki_fail(err, KITH_EINTERNAL, "a step of kind %d", (int)step->kind);
 }
 
-kith_status ki_schedule_run(const ki_schedule *schedule, const ki_actions *type, void *user,
-                            kith_error *err) {
+kith_status ki_objective_schedule_run(const ki_objective_schedule *schedule, const ki_actions *type,
+                                      void *user, kith_error *err) {
     for (size_t i = 0; i < schedule->n_steps; i++) KI_TRY(run_step(&schedule->step[i], type, user, err));
     return KITH_OK;
 }

@@ -56,17 +56,17 @@ typedef struct ki_schedule_term {
     bool assigns_map;      /* it is the first that writes MAP: assign, do not add */
 } ki_schedule_term;
 
-typedef struct ki_schedule {
+typedef struct ki_objective_schedule {
     ki_schedule_step *step;
     size_t n_steps;
     ki_schedule_term *term;    /* one for each regularizer */
     bool has_slot[KI_N_SLOTS]; /* the slots that the steps write: they need memory */
     bool uses_unit;            /* some step, or a description, reads the normalised embedding */
     bool stops;                /* some gradient stops at the embedding layer: STOPPED is wanted */
-} ki_schedule;
+} ki_objective_schedule;
 
 /* From a parsed objective, into its arena. */
-kith_status ki_schedule_make(ki_objective *objective, kith_error *err);
+kith_status ki_objective_schedule_make(ki_objective *objective, kith_error *err);
 
 /* The weight of a term at a step: it grows from 0 over the first `warmup` steps. */
 static inline double ki_weight_at(double weight, int64_t warmup, uint64_t step) {
@@ -86,6 +86,7 @@ typedef struct ki_actions {
 } ki_actions;
 
 /* Runs the steps in order, up to the first failure. */
-kith_status ki_schedule_run(const ki_schedule *schedule, const ki_actions *type, void *user, kith_error *err);
+kith_status ki_objective_schedule_run(const ki_objective_schedule *schedule, const ki_actions *type,
+                                      void *user, kith_error *err);
 
 #endif

@@ -63,7 +63,7 @@ struct ki_objective {
     ki_state_list params;
     ki_state *proxies; /* where logits come from; NULL when no term reads them */
     unsigned taps;
-    ki_schedule schedule;
+    ki_objective_schedule schedule;
     size_t n_terms;
     ki_term *term;
     int64_t n_empty;

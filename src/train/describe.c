@@ -1,9 +1,8 @@
 /* A term of the objective as a describer of the embedder. */
 #include "train/describe.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
+#include "train/learner_inside.h"
 #include "train/taps.h"
 
 struct ki_description {
@@ -12,17 +11,17 @@ struct ki_description {
     const ki_net *net;
     ki_objective *objective;
     const ki_param *weight; /* of the embedding layer */
-    ki_host_taps host;      /* without an engine */
 
-    ki_engine *first;                  /* of the learner, with what it has learnt; NULL: the host computes */
-    const ki_engine_type *engine_type; /* NULL: not open, or the host computes */
+    ki_engine *first; /* of the learner, with what it has learnt */
+    const ki_engine_type *engine_type;
     ki_engine *engine;
-    ki_real *stopped; /* device memory that the engine asks for; nothing is written there */
-    ki_real *there;   /* device memory [batch, dim]: the rows */
+    ki_real *stopped; /* backend memory that the engine asks for; nothing is written there */
+    ki_real *there;   /* backend memory [batch, dim]: the rows */
 };
 
-static kith_status open_engine(ki_description *d, ki_plan *plan, const ki_feed *feed, int64_t batch,
-                               ki_real **ret_there, kith_error *err) {
+static kith_status open(void *user, ki_plan *plan, const ki_feed *feed, int64_t batch, float **ret_there,
+                        kith_error *err) {
+    ki_description *d = user;
     void *there = NULL;
     ki_engine_batch at = {.label = ki_feed_labels(feed), .step = ki_feed_numbers(feed)};
     KI_TRY(ki_taps_engine(plan, d->objective, d->weight, false, &at, err));
@@ -36,46 +35,20 @@ static kith_status open_engine(ki_description *d, ki_plan *plan, const ki_feed *
     return KITH_OK;
 }
 
-static kith_status open(void *user, ki_plan *plan, const ki_feed *feed, int64_t batch, float **ret_there,
-                        kith_error *err) {
-    ki_description *d = user;
-    d->engine_type = d->first ? ki_engine_of(d->backend) : NULL;
-    if (d->engine_type) return open_engine(d, plan, feed, batch, ret_there, err);
-    return ki_host_taps_init(&d->host, plan, ki_objective_taps(d->objective), err);
-}
-
 static void close(void *user) {
     ki_description *d = user;
-    if (d->engine_type) {
-        d->engine_type->close(d->engine);
-        d->backend->type->memory.free(d->backend, d->stopped);
-        d->backend->type->memory.free(d->backend, d->there);
-    }
-    ki_host_taps_release(&d->host);
+    d->engine_type->close(d->engine);
+    d->backend->type->memory.free(d->backend, d->stopped);
+    d->backend->type->memory.free(d->backend, d->there);
     d->engine = NULL;
     d->stopped = NULL;
     d->there = NULL;
-    d->host = (ki_host_taps){0};
 }
 
 /* If a batch is not full, the results of its other places are dropped. */
 static kith_status queue(void *user, kith_error *err) {
     ki_description *d = user;
     return d->engine_type->describe(d->engine, d->there, err);
-}
-
-static kith_status rows(void *user, ki_plan *plan, int64_t n, float *ret_rows, kith_error *err) {
-    ki_description *d = user;
-    const size_t bytes = (size_t)(n * d->describer.dim) * sizeof *ret_rows;
-    ki_batch taps = {.m = n};
-    ki_real *found = NULL;
-    int64_t dim = 0;
-    KI_TRY(ki_host_taps_read(&d->host, plan, err));
-    ki_host_taps_show(&d->host, d->weight, &taps);
-    KI_TRY(ki_objective_describe(d->objective, &taps, &found, &dim, err));
-    memcpy(ret_rows, found, bytes);
-    ki_free(found);
-    return KITH_OK;
 }
 
 kith_status ki_description_new(ki_learner *learner, ki_description **ret, kith_error *err) {
@@ -86,13 +59,13 @@ kith_status ki_description_new(ki_learner *learner, ki_description **ret, kith_e
     if (dim == 0) return ki_objective_fail_describe(err);
     KI_TRY(ki_taps_weight(s->params, &weight, err));
     KI_TRY(ki_zalloc_or(&d, 1, sizeof *d, "a description", err));
-    *d = (ki_description){
-        .describer = {.dim = dim, .user = d, .open = open, .queue = queue, .rows = rows, .close = close},
-        .backend = s->backend,
-        .net = s->net,
-        .objective = s->objective,
-        .weight = weight,
-        .first = ki_learner_engine(learner)};
+    *d = (ki_description){.describer = {.dim = dim, .user = d, .open = open, .queue = queue, .close = close},
+                          .backend = s->backend,
+                          .net = s->net,
+                          .objective = s->objective,
+                          .weight = weight,
+                          .first = ki_learner_engine(learner),
+                          .engine_type = learner->engine_type};
     ki_taps_list(ki_objective_taps(s->objective), d->describer.taps);
     *ret = d;
     return KITH_OK;

@@ -6,9 +6,8 @@
  *         now and then: ki_learner_read(learner, &values, …)
  *
  * Calls may be queued on a device and return before they are done; ki_learner_read waits for the last update
- * that was queued. If the backend has an engine for objectives (objective/engine.h), everything stays on the
- * device. Otherwise the network's taps are copied to the host, the objective is evaluated there, and its
- * gradients are copied back.
+ * that was queued. Network, objective (objective/engine.h) and optimizer stay in the backend's memory. On the host every call
+ * is finished when it returns.
  *
  * Gradients of the micro-batches of a step are averaged: a step of k micro-batches equals one of a batch k
  * times as large if the objective is a mean over items and items do not influence each other (no batch
@@ -37,11 +36,10 @@ typedef struct ki_learner_settings {
     /* Micro-batches are parts of whole ones over its ranks (part ki_comm_own of each): every rank makes the same calls, and
      * afterwards all have the same parameters. NULL: one process. */
     ki_comm *comm;
-    /* The same for devices with an engine of their own, which want an image for every rank. NULL: one process. */
-    ki_device_comm *device_comm;
-    int64_t whole;  /* with device_comm: the most images of a whole micro-batch */
-    int64_t bucket; /* with device_comm: gradients summed at a time, at least; 0: 4 MiB of them */
-    int n_micro;    /* micro-batches of a step */
+    ki_device_comm *device_comm; /* the same ranks, for memory of the backend (ki_device_comm_open) */
+    int64_t whole;               /* over ranks: the most images of a whole micro-batch */
+    int64_t bucket;              /* over ranks: gradients summed at a time, at least; 0: 4 MiB of them */
+    int n_micro;                 /* micro-batches of a step */
     ki_batch_format format;
     const kith_transform *transform; /* bytes: order, scale, mean and std; borrowed for the call */
     bool frozen_bn;                  /* batch norms use and keep their running statistics */
@@ -53,7 +51,7 @@ typedef struct ki_learner_settings {
 /* A batch from the loader, with labels that count the training classes. */
 typedef struct ki_learner_batch {
     int64_t n; /* 1 … settings.batch; over ranks on the host also 0, if no batch norm uses batch statistics */
-    int64_t n_all;         /* of the whole batch; read with device_comm only */
+    int64_t n_all;         /* of the whole batch; read over ranks only */
     int64_t first;         /* the place of the first image in the whole batch */
     const void *data;      /* in settings.format */
     const int32_t *label;  /* [n], 0 … training classes - 1 */
@@ -92,12 +90,12 @@ void ki_learner_free(ki_learner *learner); /* NULL is fine */
 void ki_learner_drop_recordings(ki_learner *learner);
 
 /* Forward, objective and backward of the next micro-batch of step `step` (from 0). The batch is borrowed
- * until the call returns. KITH_ENUMERIC, from implementations that evaluate at once: a value is not finite;
+ * until the call returns. KITH_ENUMERIC, on the host: a value is not finite;
  * nothing has been updated. */
 kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, uint64_t step,
                            kith_error *err);
-/* The optimizer's step with learning rate lr, from the gradients added since the last one. KITH_ENUMERIC, from
- * implementations that run at once: a gradient was not finite, and the parameters are now useless. */
+/* The optimizer's step with learning rate lr, from the gradients added since the last one. KITH_ENUMERIC, on the
+ * host: a gradient was not finite, and the parameters are now useless. */
 kith_status ki_learner_update(ki_learner *learner, double lr, kith_error *err);
 kith_status ki_learner_read(ki_learner *learner, ki_learner_values *ret_values, kith_error *err);
 
@@ -122,71 +120,19 @@ kith_status ki_learner_check_ranks(ki_learner *learner, kith_error *err);
 /* The plan of a full batch, for its figures. */
 const ki_plan *ki_learner_plan(const ki_learner *learner);
 
-/* Copy the objective's values to the host, from where the learner works on them, and back after a change. No
- * effect if the learner works on the host's values directly. */
+/* Copy the objective's values to the host, from where the learner works on them, and back after a change. */
 kith_status ki_learner_pull(ki_learner *learner, kith_error *err);
 kith_status ki_learner_push(ki_learner *learner, kith_error *err);
 
-/* The engine whose parameters the learner works on, for others beside it (objective/engine.h); NULL where the objective is
- * evaluated on the host. */
+/* The engine whose parameters the learner works on, for others beside it (objective/engine.h). */
 ki_engine *ki_learner_engine(const ki_learner *learner);
 
-/* ---- how a learner is made; for the files of this folder ---- */
-
-/* One record per implementation. Its own struct begins with ki_learner. The functions are like the ones
- * above; `update` is called with the number of micro-batches added. */
-typedef struct ki_learner_type {
-    const char *name; /* "host", "device" */
-    kith_status (*make)(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err);
-    void (*free)(ki_learner *learner);
-    void (*drop_recordings)(ki_learner *learner); /* may be NULL */
-    kith_status (*add)(ki_learner *learner, const ki_learner_batch *batch, uint64_t step, int micro,
-                       kith_error *err);
-    kith_status (*update)(ki_learner *learner, int n_micro, double lr, kith_error *err);
-    kith_status (*read)(ki_learner *learner, ki_learner_values *ret_values, kith_error *err);
-    kith_status (*embedding)(ki_learner *learner, ki_real *ret_embedding, kith_error *err);
-    kith_status (*save_begin)(ki_learner *learner, kith_error *err); /* both may be NULL */
-    void (*save_end)(ki_learner *learner);
-    kith_status (*save)(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);
-    kith_status (*load)(ki_learner *learner, const kith_tensors *tensors, kith_error *err);
-    const ki_plan *(*plan)(const ki_learner *learner);
-    kith_status (*pull)(ki_learner *learner, kith_error *err); /* both may be NULL */
-    kith_status (*push)(ki_learner *learner, kith_error *err);
-    ki_engine *(*engine)(const ki_learner *learner); /* NULL: it has none */
-} ki_learner_type;
-
-struct ki_learner {
-    const ki_learner_type *type;
-    ki_learner_settings settings;
-    int n_added; /* micro-batches since the last update */
-};
-
-extern const ki_learner_type ki_learner_host, ki_learner_device;
-
-/* Shared by both ways (learner_state.c). How many numbers the network's parameters are: */
-int64_t ki_learner_model_n(const ki_params *params);
-
-/* Host copies that a writer reads until it has saved; {0} before the first. */
-typedef struct ki_learner_copies {
-    ki_real *model, *optim;
-    int64_t optim_steps;
-    /* Between save_begin and save_end, on the first rank: the whole of what is shared out, in the order in which it is saved. */
-    ki_real *parts;
-} ki_learner_copies;
-
-void ki_learner_copies_release(ki_learner_copies *copies);
 /* Does the objective have parameters that are shared out over ranks? */
 bool ki_learner_has_parts(const ki_learner *learner);
-kith_status ki_learner_parts_gather(const ki_learner *learner, const ki_optim *optim,
-                                    ki_learner_copies *copies, kith_error *err);
-void ki_learner_parts_release(ki_learner_copies *copies);
-/* Parameters, the objective's host values and the optimizer's state, to and from files. The backend must have
- * finished all queued work. */
-kith_status ki_learner_state_save(const ki_learner *learner, const ki_optim *optim, ki_learner_copies *copies,
-                                  kith_tensors_writer *writer, kith_error *err);
-kith_status ki_learner_state_load(ki_learner *learner, ki_optim *optim, const kith_tensors *tensors,
-                                  kith_error *err);
+/* How many numbers the network's parameters are. */
+int64_t ki_learner_model_n(const ki_params *params);
 
 /* Converts norms by the optimizer's groups to norms by the learner's groups. */
 void ki_learner_norms(const double norm[KI_OPTIM_N_GROUPS], double ret_norm[KI_N_GROUPS]);
+
 #endif

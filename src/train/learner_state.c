@@ -7,7 +7,7 @@
 #include "base/checksum.h"
 #include "base/real.h"
 #include "base/text.h"
-#include "train/learner.h"
+#include "train/learner_inside.h"
 
 enum { MOST_NAME = 256 };
 
@@ -195,8 +195,14 @@ static kith_status make_room(const ki_learner *learner, const ki_optim *optim, k
     return ki_alloc_or(ret_parts, (size_t)n, sizeof **ret_parts, "what the ranks hold parts of", err);
 }
 
-kith_status ki_learner_parts_gather(const ki_learner *learner, const ki_optim *optim,
-                                    ki_learner_copies *copies, kith_error *err) {
+void ki_learner_save_end(ki_learner *learner) {
+    ki_free(learner->copies.parts);
+    learner->copies.parts = NULL;
+}
+
+kith_status ki_learner_save_begin(ki_learner *learner, kith_error *err) {
+    const ki_optim *optim = learner->optim;
+    ki_learner_copies *copies = &learner->copies;
     kith_status status;
     ki_comm *comm = learner->settings.comm;
     ki_objective *objective = learner->settings.objective;
@@ -216,13 +222,8 @@ kith_status ki_learner_parts_gather(const ki_learner *learner, const ki_optim *o
     }
 done:
     ki_free(own);
-    if (status != KITH_OK) ki_learner_parts_release(copies);
+    if (status != KITH_OK) ki_learner_save_end(learner);
     return status;
-}
-
-void ki_learner_parts_release(ki_learner_copies *copies) {
-    ki_free(copies->parts);
-    copies->parts = NULL;
 }
 
 void ki_learner_copies_release(ki_learner_copies *copies) {
@@ -231,9 +232,12 @@ void ki_learner_copies_release(ki_learner_copies *copies) {
     ki_free(copies->parts);
 }
 
-kith_status ki_learner_state_save(const ki_learner *learner, const ki_optim *optim, ki_learner_copies *copies,
-                                  kith_tensors_writer *writer, kith_error *err) {
+kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err) {
     const ki_learner_settings *s = &learner->settings;
+    const ki_optim *optim = learner->optim;
+    ki_learner_copies *copies = &learner->copies;
+    KI_TRY(s->backend->type->memory.sync(s->backend, err));
+    KI_TRY(ki_learner_pull(learner, err));
     if (!copies->model)
         KI_TRY(ki_alloc_or(&copies->model, (size_t)ki_learner_model_n(s->params), sizeof *copies->model,
                            "a copy of the model", err));
@@ -246,11 +250,17 @@ kith_status ki_learner_state_save(const ki_learner *learner, const ki_optim *opt
     return optim_save(s->objective, optim, copies->optim, &parts, &copies->optim_steps, writer, err);
 }
 
-kith_status ki_learner_state_load(ki_learner *learner, ki_optim *optim, const kith_tensors *tensors,
-                                  kith_error *err) {
-    KI_TRY(model_load(learner->settings.params, tensors, err));
-    KI_TRY(objective_load(learner->settings.objective, tensors, err));
-    return optim_load(learner->settings.objective, optim, tensors, err);
+kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err) {
+    const ki_learner_settings *s = &learner->settings;
+    KI_TRY(model_load(s->params, tensors, err));
+    KI_TRY(objective_load(s->objective, tensors, err));
+    KI_TRY(optim_load(s->objective, learner->optim, tensors, err));
+    KI_TRY(ki_learner_push(learner, err));
+    /* A step that failed may have left gradients. */
+    learner->n_added = 0;
+    KI_TRY(ki_params_zero_diffs(s->params, err));
+    KI_TRY(learner->engine_type->clear_diffs(ki_learner_engine(learner), err));
+    return s->backend->type->memory.sync(s->backend, err);
 }
 
 /* ---- over ranks ---- */

@@ -32,12 +32,13 @@ static bool has_batch_norm(const ki_net *net) {
 /* Without an image a rank has no statistics that it could add to those of the batch, and a device nothing to run on. */
 static kith_status check_ranks(ki_train_state *run, int64_t n, kith_error *err) {
     const bool is_frozen = run->recipe->model.bn == 1;
-    const bool may_be_empty = !run->device_comm && (is_frozen || !has_batch_norm(&run->net));
+    const bool is_host = run->backend->type->is_host;
+    const bool may_be_empty = is_host && (is_frozen || !has_batch_norm(&run->net));
     if (ki_comm_is_alone(run->comm) || n >= run->comm->size || may_be_empty) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "a batch of %lld images for %d ranks; %s want an image for each", (long long)n,
-            run->comm->size, run->device_comm ? "devices" : "batch norms");
-    ki_hint(err, KITH_EINVAL, "use fewer ranks%s batch.partial=false%s", run->device_comm ? " or" : ",",
-            run->device_comm ? "" : ", or model.bn=frozen");
+            run->comm->size, is_host ? "batch norms" : "devices");
+    ki_hint(err, KITH_EINVAL, "use fewer ranks%s batch.partial=false%s", is_host ? "," : " or",
+            is_host ? ", or model.bn=frozen" : "");
     return ki_train_agree(run, KITH_EINVAL, err);
 }
 

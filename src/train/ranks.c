@@ -18,7 +18,7 @@ kith_status ki_train_share_standing(ki_train_state *run, kith_error *err) {
 }
 
 void ki_train_share_out(const ki_train_state *run, ki_sizes *sizes) {
-    if (ki_comm_is_alone(run->comm) || ki_engine_of(run->backend)) return;
+    if (ki_comm_is_alone(run->comm) || !run->backend->type->is_host) return;
     sizes->part = run->comm->rank;
     sizes->n_parts = run->comm->size;
 }

@@ -75,7 +75,7 @@ typedef struct ki_train_state {
     const ki_train_options *options;
     const ki_recipe *recipe;
     ki_comm *comm;
-    ki_device_comm *device_comm; /* NULL: the backend is the host's, or there is one process */
+    ki_device_comm *device_comm; /* NULL: one process */
     bool writes;                 /* the first rank: the only one that changes the folder, logs and notifies */
     ki_folder folder;
     bool has_begun;           /* whether another process began the run; then */

@@ -268,7 +268,7 @@ static kith_status start_loader(ki_train_state *run, ki_sampler *sampler, kith_e
         .transform = run->train_transform,
         .format = ki_feed_format(run->backend, &run->net, &run->train_transform),
         .memory = ki_feed_memory(run->backend),
-        .caller_computes = !run->backend->type->queues && ki_threads() >= ki_cores_allowed(),
+        .caller_computes = run->backend->type->is_host && ki_threads() >= ki_cores_allowed(),
         .bad = KI_BAD_REPLACE,
         .seed = (uint64_t)r->seed,
         .n_workers = r->workers,

@@ -1,8 +1,6 @@
 /* Taps: what plans are asked for, and where their values are. */
 #include "train/taps.h"
 
-#include "base/alloc.h"
-
 const ki_tap ki_net_taps[KI_N_NET_TAPS] = {KI_TAP_MAP, KI_TAP_POOLED, KI_TAP_EMBEDDING};
 
 void ki_taps_list(unsigned taps, const char **ret_names) {
@@ -16,49 +14,13 @@ kith_status ki_taps_weight(const ki_params *params, const ki_param **ret_weight,
     return *ret_weight ? KITH_OK : ki_fail(err, KITH_EINTERNAL, "the network has no embedding.weight");
 }
 
-/* ---- on the host ---- */
-
-kith_status ki_host_taps_init(ki_host_taps *taps, const ki_plan *plan, unsigned set, kith_error *err) {
-    for (int i = 0; i < KI_N_NET_TAPS; i++) {
-        const ki_tap tap = ki_net_taps[i];
-        const char *name = ki_tap_name(tap);
-        if (!(set & KI_TAP_BIT(tap))) continue;
-        KI_TRY(ki_plan_tap_shape(plan, name, &taps->shape[tap], err));
-        KI_TRY(ki_alloc_or(&taps->value[tap], (size_t)ki_shape_count(&taps->shape[tap]),
-                           sizeof *taps->value[tap], name, err));
-    }
-    return KITH_OK;
+static void place_weight(unsigned set, const ki_param *weight, bool trains, ki_engine_batch *batch) {
+    if (!(set & KI_TAP_BIT(KI_TAP_WEIGHT))) return;
+    batch->tap[KI_TAP_WEIGHT] = weight->value;
+    batch->diff[KI_TAP_WEIGHT] = trains ? weight->diff : weight->value;
+    batch->tap_edge[KI_TAP_WEIGHT] =
+        (ki_edge){.shape = weight->shape, .layout = KI_PLAIN, .bytes = (size_t)weight->n * sizeof(ki_real)};
 }
-
-void ki_host_taps_release(ki_host_taps *taps) {
-    for (int tap = 0; tap < KI_N_TAPS; tap++) ki_free(taps->value[tap]);
-}
-
-kith_status ki_host_taps_read(ki_host_taps *taps, ki_plan *plan, kith_error *err) {
-    for (int i = 0; i < KI_N_NET_TAPS; i++) {
-        const ki_tap tap = ki_net_taps[i];
-        if (taps->value[tap]) KI_TRY(ki_plan_read(plan, ki_tap_name(tap), taps->value[tap], err));
-    }
-    return KITH_OK;
-}
-
-void ki_host_taps_show(const ki_host_taps *taps, const ki_param *weight, ki_batch *batch) {
-    for (int i = 0; i < KI_N_NET_TAPS; i++) {
-        const ki_tap tap = ki_net_taps[i];
-        const ki_shape *shape = &taps->shape[tap];
-        ki_tap_data *data = &batch->tap[tap];
-        if (!taps->value[tap]) continue;
-        *data = (ki_tap_data){.data = taps->value[tap], .rows = batch->m, .cols = shape->dim[1]};
-        if (tap != KI_TAP_MAP) continue;
-        data->c = shape->dim[1];
-        data->hw = shape->dim[2] * shape->dim[3];
-        data->cols = data->c * data->hw;
-    }
-    batch->tap[KI_TAP_WEIGHT] =
-        (ki_tap_data){.data = weight->value, .rows = weight->shape.dim[0], .cols = weight->shape.dim[1]};
-}
-
-/* ---- on a device ---- */
 
 kith_status ki_taps_engine(ki_plan *plan, const ki_objective *objective, const ki_param *weight, bool trains,
                            ki_engine_batch *batch, kith_error *err) {
@@ -72,11 +34,23 @@ kith_status ki_taps_engine(ki_plan *plan, const ki_objective *objective, const k
         batch->tap[tap] = batch->diff[tap] = at;
         if (trains) KI_TRY(ki_plan_grad_memory(plan, name, &batch->tap_edge[tap], &batch->diff[tap], err));
     }
-    if (!(set & KI_TAP_BIT(KI_TAP_WEIGHT))) return KITH_OK;
-    batch->tap[KI_TAP_WEIGHT] = weight->value;
-    batch->diff[KI_TAP_WEIGHT] = trains ? weight->diff : weight->value;
-    batch->tap_edge[KI_TAP_WEIGHT] =
-        (ki_edge){.shape = weight->shape, .layout = KI_PLAIN, .bytes = (size_t)weight->n * sizeof(ki_real)};
+    place_weight(set, weight, trains, batch);
+    return KITH_OK;
+}
+
+kith_status ki_taps_empty(const ki_graph *graph, const ki_objective *objective, const ki_param *weight,
+                          ki_engine_batch *batch, kith_error *err) {
+    const unsigned set = ki_objective_taps(objective);
+    for (int i = 0; i < KI_N_NET_TAPS; i++) {
+        const ki_tap tap = ki_net_taps[i];
+        int node = 0;
+        if (!(set & KI_TAP_BIT(tap))) continue;
+        KI_TRY(ki_graph_find_tap(graph, ki_tap_name(tap), &node, err));
+        batch->tap_edge[tap] = (ki_edge){.shape = ki_graph_node(graph, node)->shape, .layout = KI_PLAIN};
+        batch->tap_edge[tap].shape.dim[0] = 0;
+        batch->tap[tap] = weight->value;
+    }
+    place_weight(set, weight, true, batch);
     return KITH_OK;
 }
 

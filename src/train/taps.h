@@ -1,5 +1,5 @@
 /* Taps: where an objective reads a network. Learners and the describer share this: the taps that a plan is asked
- * for, copies of their values on the host, and their addresses for an engine. */
+ * for, and their addresses for an engine. */
 #ifndef KI_TAPS_H
 #define KI_TAPS_H
 
@@ -16,27 +16,13 @@ void ki_taps_list(unsigned taps, const char **ret_names);
 /* The master weights of the embedding layer. */
 kith_status ki_taps_weight(const ki_params *params, const ki_param **ret_weight, kith_error *err);
 
-/* ---- on the host ---- */
-
-typedef struct ki_host_taps {
-    ki_shape shape[KI_N_TAPS]; /* with the batch of the plan they were made for */
-    ki_real *value[KI_N_TAPS]; /* plain; NULL: not read */
-} ki_host_taps;
-
-/* `taps` must be {0} before. Release it after a failure, too. */
-kith_status ki_host_taps_init(ki_host_taps *taps, const ki_plan *plan, unsigned set, kith_error *err);
-void ki_host_taps_release(ki_host_taps *taps);
-/* Copy the values of a plan whose batch is not larger. */
-kith_status ki_host_taps_read(ki_host_taps *taps, ki_plan *plan, kith_error *err);
-/* What was read and the weights, for ki_objective_evaluate: the first batch->m images. */
-void ki_host_taps_show(const ki_host_taps *taps, const ki_param *weight, ki_batch *batch);
-
-/* ---- on a device ---- */
-
 /* Where the plan has the objective's taps and reads their gradients. Without training, a tap's own address is given
  * for its gradient, because an engine that evaluates nothing writes nothing there. */
 kith_status ki_taps_engine(ki_plan *plan, const ki_objective *objective, const ki_param *weight, bool trains,
                            ki_engine_batch *batch, kith_error *err);
+/* The same for a batch of which this rank has no image: taps of 0 rows, whose addresses are never read. */
+kith_status ki_taps_empty(const ki_graph *graph, const ki_objective *objective, const ki_param *weight,
+                          ki_engine_batch *batch, kith_error *err);
 /* Zeroed backend memory [batch, dim] for the gradient that stops at the embedding; NULL when there is none. */
 kith_status ki_taps_stopped(ki_backend *backend, const ki_objective *objective, int64_t batch, int64_t dim,
                             ki_real **ret_stopped, kith_error *err);

@@ -10,7 +10,7 @@
 #include "io/yaml.h"
 #include "support/op_check.h"
 #include "support/testing.h"
-#include "train/learner.h"
+#include "train/learner_inside.h"
 
 enum { SIDE = 16, CLASSES = 4, DIM = 8 };
 

@@ -61,7 +61,8 @@ static inline kith_status step_make(const step_case *c, step_rank *s, int64_t n,
     ki_value *root = NULL;
     const ki_sizes sizes = {.n_classes = 4, .embedding = STEP_DIM, .pooled = STEP_POOLED, .map = 8};
     KI_TRY(ki_backend_open(c->backend, NULL, &s->backend, err));
-    if (s->backend->type->queues) KI_TRY(ki_staged_open(s->backend, s->comm, &s->device_comm, err));
+    KI_TRY((s->backend->type->is_host ? ki_direct_open : ki_staged_open)(s->backend, s->comm, &s->device_comm,
+                                                                         err));
     KI_TRY(ki_graph_new(&s->graph, err));
     small_net_build(s->graph, true);
     KI_TRY(ki_params_new(s->graph, s->backend, &s->params, err));
@@ -70,7 +71,7 @@ static inline kith_status step_make(const step_case *c, step_rank *s, int64_t n,
                                .mode = KI_TRAIN,
                                .frozen_bn = c->frozen_bn,
                                .seed = 9,
-                               .comm = s->comm,
+
                                .device_comm = s->device_comm};
     for (int i = 0; i < 3; i++) {
         options.taps[i] = options.grad_taps[i] = step_taps[i];

@@ -113,8 +113,8 @@ static void follow_heads(int heads, const char *objective, const char *optim, in
     int n_last = 0;
     setup *host = make_heads("cpu", heads, objective, optim, BATCH, false);
     setup *device = make_heads("cuda", heads, objective, optim, BATCH, one_by_one);
-    assert_string_equal(host->learner->type->name, "host");
-    assert_string_equal(device->learner->type->name, "device");
+    assert_ptr_equal(host->learner->engine_type, &ki_engine_host);
+    assert_ptr_not_equal(device->learner->engine_type, &ki_engine_host);
     for (uint64_t step = 0; sizes[step] > 0; step++) {
         const double lr = 1e-2 / (double)(step + 1);
         n_last = sizes[step];

@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "base/blas.h"
+#include "device/host_queue.h"
 
 static void cpu_close(ki_backend *backend) {
     cpu_dnnl_close(cpu_dnnl_of(backend));
@@ -147,6 +148,7 @@ const ki_backend_type ki_backend_cpu = {
     .name = "cpu",
     .summary = "oneDNN and OpenBLAS on all cores",
     .version = KI_BACKEND_VERSION,
+    .is_host = true,
     .open = cpu_open,
     .close = cpu_close,
     .memory = {.alloc = cpu_alloc,
@@ -158,6 +160,7 @@ const ki_backend_type ki_backend_cpu = {
                .edge_bytes = cpu_edge_bytes,
                .import = cpu_import,
                .export = cpu_export},
+    .queues = &ki_host_queues,
     .kernels = {.of = {[KI_OP_CONV2D] = &cpu_conv2d,
                        [KI_OP_BATCH_NORM] = &cpu_batch_norm,
                        [KI_OP_RELU] = &cpu_relu,

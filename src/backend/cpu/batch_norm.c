@@ -8,6 +8,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/synced.h"
+#include "comm/device.h"
 
 typedef struct bn {
     ki_kernel base;
@@ -64,7 +65,8 @@ static kith_status bn_create(ki_backend *backend, const ki_kernel_spec *spec, ki
     k->uses_batch_stats = spec->mode == KI_TRAIN && !spec->frozen_stats;
     k->trains = spec->wants_diff_params;
     KI_CHECK(ki_zalloc_or(&k->stats, 4 * (size_t)k->c, sizeof *k->stats, "batch statistics", err));
-    if (k->uses_batch_stats && spec->comm) KI_CHECK(cpu_synced_init(&k->synced, spec, err));
+    if (k->uses_batch_stats && ki_device_comm_ranks(spec->device_comm))
+        KI_CHECK(cpu_synced_init(&k->synced, spec, err));
     KI_CHECK(make_primitives(k, cpu_dnnl_of(backend), spec, err));
     const size_t workspace_bytes = cpu_md_bytes(cpu_query_md(&k->fwd, dnnl_query_workspace_md));
     size_t scratch = cpu_scratch_bytes(&k->fwd);

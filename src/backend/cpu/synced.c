@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "comm/device.h"
+
 kith_status cpu_synced_init(cpu_synced *s, const ki_kernel_spec *spec, kith_error *err) {
     const ki_edge *edge = &spec->dst;
     const bool is_native = edge->layout == KI_NATIVE;
@@ -15,7 +17,7 @@ kith_status cpu_synced_init(cpu_synced *s, const ki_kernel_spec *spec, kith_erro
     s->hw = ki_shape_count(&edge->shape) / (s->mb * s->c);
     s->c_padded = is_native ? cpu_padded(s->c) : s->c;
     s->block = is_native ? cpu_block() : s->c;
-    s->comm = spec->comm;
+    s->comm = ki_device_comm_ranks(spec->device_comm);
     return ki_zalloc_or(&s->sum, 2 * (size_t)s->c_padded, sizeof *s->sum, "batch statistics", err);
 }
 

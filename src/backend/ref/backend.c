@@ -1,8 +1,9 @@
-/* The record of the reference backend: host memory, no queue, no layout of its own. */
+/* The record of the reference backend: host memory, no layout of its own. */
 #include <string.h>
 
 #include "backend/ref/ref.h"
 #include "base/alloc.h"
+#include "device/host_queue.h"
 
 static kith_status backend_open(const ki_backend_options *options, ki_backend **ret_backend,
                                 kith_error *err) {
@@ -75,6 +76,7 @@ const ki_backend_type ki_backend_ref = {
     .name = "ref",
     .summary = "plain loops on the CPU: slow, exact, the judge of the others",
     .version = KI_BACKEND_VERSION,
+    .is_host = true,
     .open = backend_open,
     .close = backend_close,
     .memory = {.alloc = memory_alloc,
@@ -86,6 +88,7 @@ const ki_backend_type ki_backend_ref = {
                .edge_bytes = edge_bytes,
                .import = edge_import,
                .export = edge_export},
+    .queues = &ki_host_queues,
     .kernels = {.of =
                     {
                         [KI_OP_CONV2D] = &ki_ref_conv2d,

@@ -12,6 +12,7 @@
 
 #include "backend/ref/ref.h"
 #include "base/parallel.h"
+#include "comm/device.h"
 #include "comm/moments.h"
 
 typedef struct norm {
@@ -147,7 +148,7 @@ static void backward_channels(void *context, int64_t begin, int64_t end) {
 static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                           ki_kernel **ret_kernel, kith_error *err) {
     const ki_ref_dims d = ki_ref_dims_of(&spec->dst);
-    if (uses_batch(spec) && !spec->comm && d.mb * d.h * d.w < 2) {
+    if (uses_batch(spec) && !ki_device_comm_ranks(spec->device_comm) && d.mb * d.h * d.w < 2) {
         ki_fail(err, KITH_ESHAPE, "batch statistics of %" PRId64 " value per channel, wanted 2 or more",
                 d.mb * d.h * d.w);
         return ki_hint(err, KITH_ESHAPE, "use a larger batch or frozen statistics");
@@ -166,8 +167,8 @@ static kith_status forward(ki_kernel *kernel, kith_error *err) {
     const int64_t each = b.d.mb * b.d.h * b.d.w, grain = ki_ref_grain(each);
     if (b.uses_batch) {
         ki_parallel_for(b.d.c, grain, moments_of_channels, &b);
-        KI_TRY(
-            ki_comm_moments(ki_ref_of(kernel)->spec.comm, (double)each, b.sum[0], b.sum[1], b.d.c, b.n, err));
+        KI_TRY(ki_comm_moments(ki_device_comm_ranks(ki_ref_of(kernel)->spec.device_comm), (double)each,
+                               b.sum[0], b.sum[1], b.d.c, b.n, err));
     }
     ki_parallel_for(b.d.c, grain, forward_channels, &b);
     return KITH_OK;
@@ -177,7 +178,9 @@ static kith_status backward(ki_kernel *kernel, kith_error *err) {
     norm b = norm_of(kernel);
     const int64_t grain = ki_ref_grain(b.d.mb * b.d.h * b.d.w);
     ki_parallel_for(b.d.c, grain, sums_of_channels, &b);
-    if (b.uses_batch) KI_TRY(ki_comm_sum_doubles(ki_ref_of(kernel)->spec.comm, b.sum[0], 2 * b.d.c, err));
+    if (b.uses_batch)
+        KI_TRY(ki_comm_sum_doubles(ki_device_comm_ranks(ki_ref_of(kernel)->spec.device_comm), b.sum[0],
+                                   2 * b.d.c, err));
     if (b.diff_src) ki_parallel_for(b.d.c, grain, backward_channels, &b);
     return KITH_OK;
 }

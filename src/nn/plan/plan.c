@@ -106,7 +106,6 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
         .may_be_late = !plan->updates_stats,
         .seed = plan->options.seed,
         .node = (uint32_t)step->node_number,
-        .comm = ki_comm_is_alone(plan->options.comm) ? NULL : plan->options.comm,
         .device_comm = plan->options.device_comm};
     for (int k = 0; k < step->n_src; k++) {
         ki_step *src = &plan->steps.step[step->src[k]];

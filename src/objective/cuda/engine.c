@@ -369,7 +369,7 @@ static kith_status engine_evaluate(ki_engine *e, kith_error *err) {
     KI_CUDA(cudaSetDevice(ki_cuda_of(e->backend)->device));
     KI_TRY(ki_engine_share_gather(e, err));
     KI_CUDA(ki_cuda_step_begin(&e->begin, e->values, e->stream));
-    KI_TRY(ki_schedule_run(&e->objective->schedule, &actions, e, err));
+    KI_TRY(ki_objective_schedule_run(&e->objective->schedule, &actions, e, err));
     KI_CUDA(ki_cuda_step_end(&e->begin, &e->ring, e->ring.size ? loss_input(e) : NULL, e->values, e->stream));
     return ki_engine_share_keep(e, err);
 }

@@ -96,7 +96,7 @@ kith_status ki_placed_new(const char *device, ki_objective *objective, const ki_
     p->objective = objective;
     p->shape = *batch;
     p->type = ki_engine_of(p->backend);
-    if (!p->type) {
+    if (!p->type || p->backend->type->is_host) {
         status = ki_fail(err, KITH_EUNSUPPORTED, "device %s does not evaluate objectives itself", device);
         goto done;
     }

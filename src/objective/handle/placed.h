@@ -6,7 +6,7 @@
 
 typedef struct ki_placed ki_placed;
 
-/* For batches with the sizes of `batch`. KITH_EUNSUPPORTED when the device evaluates on the host. The objective
+/* For batches with the sizes of `batch`. KITH_EUNSUPPORTED for the host, which takes arrays where they are. The objective
  * must outlive it. */
 kith_status ki_placed_new(const char *device, ki_objective *objective, const ki_batch *batch,
                           ki_placed **ret_placed, kith_error *err);

@@ -284,7 +284,7 @@ kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch
     ki_evaluation_begin(&e);
     KI_TRY(take_param_diffs(&e, err));
     KI_TRY(take_slots(&e, err));
-    KI_TRY(ki_schedule_run(&objective->schedule, &actions, &e, err));
+    KI_TRY(ki_objective_schedule_run(&objective->schedule, &actions, &e, err));
     KI_TRY(ki_params_sum_shares(objective, &e.share, e.diff_param, err));
     finish(&e, ret_result);
     return KITH_OK;

@@ -1,0 +1,86 @@
+/* The inside of a learner; only for the files of this folder. */
+#ifndef KI_LEARNER_INSIDE_H
+#define KI_LEARNER_INSIDE_H
+
+#include "device/recording.h"
+#include "embed/feed.h"
+#include "train/learner.h"
+#include "train/sized.h"
+
+enum { KI_LEARNER_MOST_TERMS = 64 };
+
+/* The numbers of a batch in its feed: micro-batches so far and the place of the first image, which name dropout's random numbers,
+ * and the step. */
+enum { KI_LEARNER_FORWARD, KI_LEARNER_FIRST, KI_LEARNER_STEP };
+
+/* What batches of one size need. */
+typedef struct ki_course {
+    ki_plan *plan; /* NULL: over ranks, this one has no image of such a batch */
+    ki_engine *engine;
+    ki_edge input_edge, pooled_edge;
+    void *input, *pooled;
+    ki_recording
+        recording[2]; /* forward, objective, backward; the second: of the last micro-batch of a step */
+} ki_course;
+
+/* Means are made of them when they are read. */
+typedef struct ki_learner_sums {
+    double total, value[KI_LEARNER_MOST_TERMS];
+    int64_t n_pos, n_neg;
+    int n_micro;
+    bool is_finite;
+    uint64_t step;
+} ki_learner_sums;
+
+/* Host copies that a writer reads until it has saved. */
+typedef struct ki_learner_copies {
+    ki_real *model, *optim;
+    int64_t optim_steps;
+    /* Between save_begin and save_end, on the first rank: the whole of what is shared out, in the order in which it is saved. */
+    ki_real *parts;
+} ki_learner_copies;
+
+struct ki_learner {
+    ki_learner_settings settings;
+    const ki_queue_type *queues;
+    const ki_engine_type *engine_type;
+    int n_added; /* micro-batches since the last update */
+
+    ki_sized sized;
+    ki_course course
+        [KI_N_SIZED];     /* by place of `sized`; the first is for full batches, and has what engines learn */
+    ki_course *now, *due; /* of the last micro-batch; the one whose engine has unread values, or NULL */
+    int64_t n_last;       /* images of the last micro-batch here */
+    ki_device_comm *comm; /* NULL: one process */
+    int64_t unsummed;     /* gradients before this number are not summed yet */
+    bool is_last;         /* micro-batch of its step */
+    bool is_queued;       /* batches are not recorded */
+    bool has_parts;       /* some parameters are shared out over ranks */
+    ki_recording update;
+
+    ki_optim *optim;
+    const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
+    ki_feed *feed;
+    ki_real *stopped; /* backend memory [batch, dim]; NULL: no term stops at the embedding */
+    ki_mark *summed;  /* `sums` is that of the last update */
+    double *sums;     /* pinned: squares of gradients by run of the optimizer */
+    ki_learner_copies copies;
+
+    ki_learner_sums sum, last; /* of the step that is being added, and of the one updated last */
+    bool is_bad;               /* since the last read */
+    uint64_t bad_step;
+    size_t n_terms;
+    ki_term term[KI_LEARNER_MOST_TERMS];
+};
+
+/* learner_make.c: from now on use what whole batches of m images need. If it does not exist, it is made in the place that was used
+ * longest ago. */
+kith_status ki_learner_course(ki_learner *learner, int64_t m, bool *ret_is_new, kith_error *err);
+
+/* learner.c: add the values of the previous micro-batch, which the device has finished or is about to finish. */
+kith_status ki_learner_collect(ki_learner *learner, kith_error *err);
+
+/* learner_state.c */
+void ki_learner_copies_release(ki_learner_copies *copies);
+
+#endif

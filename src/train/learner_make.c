@@ -1,0 +1,221 @@
+/* Making a learner: its feed, its courses (a plan, an engine and a recording for each batch size), its optimizer. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "train/learner_inside.h"
+#include "train/taps.h"
+
+/* Gradients that are summed at a time: 4 MiB. Fewer take no less time between GPUs; more begin later. */
+enum { BUCKET = 1 << 20 };
+
+static void course_drop_recordings(const ki_learner *l, ki_course *c) {
+    for (int i = 0; i < 2; i++) ki_recording_release(&c->recording[i], l->settings.backend);
+}
+
+/* CUDA frees a recording that still runs when it has ended. */
+void ki_learner_drop_recordings(ki_learner *l) {
+    if (!l) return;
+    ki_recording_release(&l->update, l->settings.backend);
+    for (int i = 0; i < KI_N_SIZED; i++) course_drop_recordings(l, &l->course[i]);
+}
+
+/* The device must have finished all queued work. */
+static void course_release(const ki_learner *l, ki_course *c) {
+    course_drop_recordings(l, c);
+    if (l->engine_type) l->engine_type->close(c->engine);
+    ki_plan_free(c->plan);
+    *c = (ki_course){0};
+}
+
+void ki_learner_free(ki_learner *l) {
+    if (!l) return;
+    ki_backend *backend = l->settings.backend;
+    kith_error ignored;
+    (void)backend->type->memory.sync(backend, &ignored);
+    ki_recording_release(&l->update, backend);
+    ki_optim_free(l->optim);
+    for (int i = KI_N_SIZED - 1; i >= 0; i--)
+        course_release(l, &l->course[i]); /* the first outlives the others */
+    backend->type->memory.free(backend, l->stopped);
+    ki_feed_free(l->feed);
+    l->queues->mark_free(backend, l->summed);
+    l->queues->host_free(backend, l->sums);
+    ki_learner_copies_release(&l->copies);
+    ki_free(l);
+}
+
+/* ---- courses ---- */
+
+/* Backward has finished gradients from number `from` on. */
+static kith_status sum_ready(void *user, int64_t from, kith_error *err) {
+    ki_learner *l = user;
+    if (!l->is_last) return KITH_OK;
+    const int64_t end = l->unsummed;
+    l->unsummed = from;
+    return ki_device_comm_sum(l->comm, ki_params_diffs(l->settings.params) + from, end - from, err);
+}
+
+/* A gradient that stops at the embedding needs the layer's input. The embedding is always read: it is what users look at. */
+static kith_status make_plan(ki_learner *l, ki_course *c, int64_t mb, kith_error *err) {
+    const ki_learner_settings *s = &l->settings;
+    const unsigned grads = ki_objective_taps(s->objective) & ~KI_TAP_BIT(KI_TAP_WEIGHT);
+    const unsigned taps = grads | KI_TAP_BIT(KI_TAP_EMBEDDING) | KI_TAP_BIT(KI_TAP_POOLED);
+    const uint64_t *numbers = ki_feed_numbers(l->feed);
+    ki_plan_options options = {.mb = mb,
+                               .mode = KI_TRAIN,
+                               .frozen_bn = s->frozen_bn,
+                               .seed = s->seed,
+                               .step = &numbers[KI_LEARNER_FORWARD],
+                               .first = &numbers[KI_LEARNER_FIRST],
+                               .device_comm = l->comm,
+                               .ready = l->comm && !s->backend->type->is_host ? sum_ready : NULL,
+                               .ready_user = l,
+                               .ready_every = s->bucket > 0 ? s->bucket : BUCKET};
+    ki_taps_list(taps, options.taps);
+    ki_taps_list(grads, options.grad_taps);
+    KI_TRY(ki_plan_new(s->net->graph, s->params, s->backend, &options, &c->plan, err));
+    KI_TRY(ki_plan_input_memory(c->plan, &c->input_edge, &c->input, err));
+    return ki_plan_tap_memory(c->plan, ki_tap_name(KI_TAP_POOLED), &c->pooled_edge, &c->pooled, err);
+}
+
+/* m: images of the whole batch. */
+static kith_status make_course(ki_learner *l, ki_course *c, int64_t m, kith_error *err) {
+    const ki_learner_settings *s = &l->settings;
+    int64_t first = 0, mb = m;
+    if (l->comm) ki_comm_own(l->comm->comm, m, &first, &mb);
+    ki_engine_batch batch = {.label = ki_feed_labels(l->feed),
+                             .step = &ki_feed_numbers(l->feed)[KI_LEARNER_STEP],
+                             .diff_stopped = l->stopped,
+                             .comm = l->comm};
+    c->recording[0].is_off = c->recording[1].is_off = l->is_queued;
+    if (mb > 0) {
+        KI_TRY(make_plan(l, c, mb, err));
+        KI_TRY(ki_taps_engine(c->plan, s->objective, l->weight, true, &batch, err));
+    } else {
+        KI_TRY(ki_taps_empty(s->net->graph, s->objective, l->weight, &batch, err));
+    }
+    ki_engine *beside = l->course[0].engine;
+    return beside ? l->engine_type->open_beside(beside, &batch, m, &c->engine, err)
+                  : l->engine_type->open(s->backend, s->objective, &batch, m, &c->engine, err);
+}
+
+kith_status ki_learner_course(ki_learner *l, int64_t m, bool *ret_is_new, kith_error *err) {
+    ki_backend *backend = l->settings.backend;
+    bool is_new = false;
+    const int at = ki_sized_place(&l->sized, m, &is_new);
+    ki_course *c = &l->course[at];
+    *ret_is_new = is_new;
+    if (is_new) {
+        kith_status status = KITH_OK;
+        if (l->due == c) status = ki_learner_collect(l, err);
+        if (status == KITH_OK) status = backend->type->memory.sync(backend, err);
+        if (status == KITH_OK) {
+            course_release(l, c);
+            status = make_course(l, c, m, err);
+        }
+        if (status != KITH_OK) {
+            (void)backend->type->memory.sync(backend, NULL);
+            course_release(l, c);
+            ki_sized_forget(&l->sized, at);
+            return status;
+        }
+    }
+    l->now = c;
+    return KITH_OK;
+}
+
+/* ---- the optimizer ---- */
+
+static kith_status make_optimizer(ki_learner *l, const ki_optim_settings *settings, kith_error *err) {
+    const ki_learner_settings *s = &l->settings;
+    ki_engine_param p;
+    ki_optim_param *param = NULL;
+    kith_status status;
+    int n = 0;
+    size_t n_most = (size_t)ki_params_count(s->params);
+    ki_engine *engine = l->course[0].engine;
+    for (size_t i = 0; l->engine_type->param_at(engine, i, &p); i++) n_most++;
+    KI_TRY(ki_zalloc_or(&param, n_most, sizeof *param, "the optimizer's parameters", err));
+    for (int i = 0; i < ki_params_count(s->params); i++) {
+        const ki_param *of_net = ki_params_at(s->params, i);
+        if (!of_net->trained) continue;
+        param[n++] = (ki_optim_param){
+            .name = of_net->name, .n = of_net->n, .value = of_net->value, .diff = of_net->diff};
+    }
+    for (size_t i = 0; l->engine_type->param_at(engine, i, &p); i++) {
+        if (!p.diff) continue;
+        param[n++] = (ki_optim_param){.name = p.name,
+                                      .n = p.n,
+                                      .value = p.value,
+                                      .diff = p.diff,
+                                      .is_objective = true,
+                                      .is_part = p.is_part,
+                                      .lr = p.lr_multiplier};
+    }
+    KI_CHECK(ki_optim_new(s->backend, param, n, settings, &l->optim, err));
+    const size_t bytes = ((size_t)ki_optim_n_runs(l->optim) + 1) * sizeof *l->sums;
+    void *host = NULL;
+    KI_CHECK(l->queues->host_alloc(s->backend, bytes, &host, err));
+    l->sums = host;
+    memset(host, 0, bytes);
+    KI_CHECK(l->queues->mark_new(s->backend, &l->summed, err));
+done:
+    ki_free(param);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static kith_status check(const ki_learner_settings *s, kith_error *err) {
+    if (s->batch < 1 || s->n_micro < 1)
+        return ki_fail(err, KITH_EINVAL, "batches of %lld images, %d to a step; wanted at least 1 of each",
+                       (long long)s->batch, s->n_micro);
+    if (s->optim->accumulate != s->n_micro)
+        return ki_fail(err, KITH_EINTERNAL, "the optimizer averages %lld micro-batches, the learner %d",
+                       (long long)s->optim->accumulate, s->n_micro);
+    if (!ki_comm_is_alone(s->comm) && !s->device_comm)
+        return ki_fail(err, KITH_EINTERNAL, "%d ranks on device %s without a comm for the device",
+                       s->comm->size, s->backend->type->name);
+    if (s->net->embedding < 1)
+        return ki_fail(err, KITH_EINVAL, "the network has no embedding layer; training needs one");
+    if (!ki_engine_of(s->backend))
+        return ki_fail(err, KITH_EUNSUPPORTED, "backend %s cannot evaluate objectives",
+                       s->backend->type->name);
+    if (ki_objective_term_count(s->objective) > KI_LEARNER_MOST_TERMS)
+        return ki_fail(err, KITH_EINVAL, "the objective has %zu terms; at most %d are possible",
+                       ki_objective_term_count(s->objective), KI_LEARNER_MOST_TERMS);
+    return KITH_OK;
+}
+
+static kith_status make(ki_learner *l, const ki_learner_settings *s, kith_error *err) {
+    bool is_new = false;
+    KI_TRY(ki_taps_weight(s->params, &l->weight, err));
+    l->bias = ki_params_find(s->params, "embedding.bias");
+    KI_TRY(ki_feed_new(s->backend, s->net, s->batch, s->format, s->transform, &l->feed, err));
+    KI_TRY(ki_taps_stopped(s->backend, s->objective, s->batch, s->net->embedding, &l->stopped, err));
+    KI_TRY(ki_learner_course(l, l->comm ? s->whole : s->batch, &is_new, err));
+    KI_TRY(make_optimizer(l, s->optim, err));
+    KI_TRY(ki_params_zero_diffs(s->params, err));
+    KI_TRY(l->engine_type->clear_diffs(l->course[0].engine, err));
+    return s->backend->type->memory.sync(s->backend, err);
+}
+
+kith_status ki_learner_new(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err) {
+    ki_learner *l = NULL;
+    KI_TRY(check(settings, err));
+    KI_TRY(ki_zalloc_or(&l, 1, sizeof *l, "a learner", err));
+    l->settings = *settings;
+    l->settings.optim = NULL;
+    l->queues = settings->backend->type->queues;
+    l->engine_type = ki_engine_of(settings->backend);
+    l->comm = settings->device_comm;
+    l->is_queued = settings->one_by_one || (l->comm && !l->comm->type->can_be_captured);
+    l->update.is_off = settings->one_by_one;
+    l->has_parts = ki_learner_has_parts(l);
+    const kith_status status = make(l, settings, err);
+    if (status == KITH_OK)
+        *ret_learner = l;
+    else
+        ki_learner_free(l);
+    return status;
+}
