@@ -339,12 +339,6 @@ static kith_status read_model(ki_recipe *r, kith_error *err) {
         ki_fail(err, KITH_EINVAL, "model: there is neither a backbone nor a weights file");
         return ki_hint(err, KITH_EINVAL, "write model: {backbone: …}; `kith list backbones` prints them");
     }
-    if (m->whiten && m->heads > 1) {
-        ki_fail(err, KITH_EINVAL,
-                "model: whiten with %lld heads; wanted one head: each has a length of its own",
-                (long long)m->heads);
-        return ki_hint(err, KITH_EINVAL, "leave model.whiten out");
-    }
     if (!*m->backbone) return KITH_OK;
     KI_TRY(check_backbone(r, err));
     /* Only the graph is built: sizes that do not fit and unknown options are found here. How many numbers a feature has
