@@ -186,7 +186,7 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     return ki_moments_backward(&moments, out->diff[KI_TAP_MAP], out->diff_param, err);
 }
 
-_Static_assert(KI_MOST_ORDERS <= KI_MOST_PARTS, "a part for the embedding and every order from 2");
+_Static_assert((int)KI_MOST_ORDERS <= (int)KI_MOST_PARTS, "a part for the embedding and every order from 2");
 
 static int64_t describe_n(const ki_reg_in *in) {
     const ki_horde_settings *o = in->settings;
