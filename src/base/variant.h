@@ -37,12 +37,9 @@ typedef enum ki_fitted {
     KI_FITTED_TEST,
 } ki_fitted;
 
-/* What a variant gets beside its scores at the end of a run. */
-enum {
-    KI_VARIANT_CURVE = 1 /* R@1 at every evaluation */,
-    KI_VARIANT_INTERVALS = 2,
-    KI_VARIANT_CLUSTERS = 4
-};
+/* What a variant gets beside its scores at the end of a run. A curve is R@1 at every evaluation, for variants without a change:
+ * nothing is fitted there. */
+enum { KI_VARIANT_CURVE = 1, KI_VARIANT_INTERVALS = 2, KI_VARIANT_CLUSTERS = 4 };
 
 /* Texts are constants. */
 typedef struct ki_variant {

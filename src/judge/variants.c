@@ -308,6 +308,8 @@ kith_status ki_judge_variants(ki_vectors *fitted_on, ki_vectors *test, const ki_
         *r = (ki_variant_scores){.variant = list[i], .dim = {numbers_of(&o->parts, &list[i])}};
         w.from[0] = list[i].fitted_on == KI_FITTED_TEST ? test : fitted_on;
         w.from[1] = test;
+        if (list[i].change != KI_CHANGE_NONE && !w.from[0])
+            KI_CHECK(ki_fail(err, KITH_EINTERNAL, "variant %s has nothing to be fitted on", list[i].name));
         if (r->dim[0] > 0) KI_CHECK(score_variant(&w, &f, r, err));
     }
     *ret = found;

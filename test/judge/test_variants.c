@@ -201,7 +201,7 @@ static void test_white(void **state) {
     ki_vectors_release(&test);
 }
 
-static void test_rows_of_another_length(void **state) {
+static void test_rows_that_do_not_fit(void **state) {
     (void)state;
     ki_vectors test = vectors_of(6, WIDE + 1);
     kith_error err = {0};
@@ -209,8 +209,13 @@ static void test_rows_of_another_length(void **state) {
     ki_scores scores;
     assert_int_equal(ki_judge_variants(NULL, &test, &options, NULL, 0, &found, &err), KITH_EINTERNAL);
     assert_int_equal(ki_judge_embedding(&test, &options, &scores, &err), KITH_EINTERNAL);
+    ki_vectors_release(&test);
+    test = vectors_of(6, WIDE);
+    assert_int_equal(ki_judge_variants(NULL, &test, &options, &ki_variant_embedding_white, 1, &found, &err),
+                     KITH_EINTERNAL);
+    assert_non_null(strstr(err.message, "variant embedding_white has nothing to be fitted on"));
     ki_variants_options none = options;
-    none.parts = (ki_parts){.n = 2, .width = {0, WIDE + 1}};
+    none.parts = (ki_parts){.n = 2, .width = {0, WIDE}};
     assert_int_equal(ki_judge_embedding(&test, &none, &scores, &err), KITH_EINTERNAL);
     ki_vectors_release(&test);
 }
@@ -278,7 +283,7 @@ static void test_without_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),         cmocka_unit_test(test_pca),
-        cmocka_unit_test(test_white),         cmocka_unit_test(test_rows_of_another_length),
+        cmocka_unit_test(test_white),         cmocka_unit_test(test_rows_that_do_not_fit),
         cmocka_unit_test(test_normalize),     cmocka_unit_test(test_notes),
         cmocka_unit_test(test_without_memory)};
     return cmocka_run_group_tests_name("judge/variants", tests, NULL, NULL);
