@@ -1,11 +1,12 @@
 #!/bin/sh
-# Fail when a layer above or below the objective names one of its methods, or when anything but its own room names a kind of
-# store: check-names.sh [ROOT]
+# Fail when a layer above or below the objective names one of its methods or includes its header, or when anything but its own
+# room names a kind of store: check-names.sh [ROOT]
 #
 # The names are those of src/objective/*/table.def. Looked at is code without comments (which may cite papers) in
 # include/ and in src/ outside src/objective. A name is found as a whole string ("raw"), as the head of a parameter
 # ("density.d0") and in identifiers (ki_reg_density, ki_density_start). Names that nobody else would use (horde,
-# vthm) are found wherever they begin a word, in strings and identifiers alike.
+# vthm) are found wherever they begin a word, in strings and identifiers alike. A header is a method's when it has the name of
+# a row (objective/reg/horde.h): what others need to know is in the records (loss.h, miner.h, reg.h) and in objective.h.
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 names=$(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' src/objective/*/table.def)
@@ -52,7 +53,18 @@ find include src \( -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" -o -name "*.
     FNR == 1 { in_comment = 0 }
     {
         code = code_of($0)
-        if (code ~ /^[ \t]*#[ \t]*include/) next
+        if (code ~ /^[ \t]*#[ \t]*include/) {
+            split(code, part, "\"")
+            if (part[2] !~ /^objective\/(loss|proxy|miner|reg)\//) next
+            header = part[2]
+            sub(/.*\//, "", header)
+            for (i = 1; i <= n_names; i++) {
+                if (header != name[i] ".h" && header != name[i] ".cuh") continue
+                printf "%s:%d: includes the header of the method %s\n", FILENAME, FNR, name[i]
+                n_wrong++
+            }
+            next
+        }
         for (i = 1; i <= n_names; i++) {
             if (!index(code, name[i])) continue
             before = "(^|[^A-Za-z0-9_])"

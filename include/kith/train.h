@@ -26,7 +26,7 @@ extern "C" {
 typedef enum kith_train_event_kind {
     KITH_TRAIN_BEGIN,   /* a run is about to take its first step: step, n_steps, text says what is trained */
     KITH_TRAIN_STEP,    /* after every step: step, n_steps, total, terms … */
-    KITH_TRAIN_EVAL,    /* split, recall_at_1, map_at_r; at the end text names the model that is judged */
+    KITH_TRAIN_EVAL,    /* split, recall_at_1, map_at_r; text is the name of a variant, or NULL */
     KITH_TRAIN_SAVED,   /* a checkpoint: text is its path */
     KITH_TRAIN_WARNING, /* text */
     KITH_TRAIN_NOTE,    /* text */

@@ -170,6 +170,10 @@ static const char *const renamed[][2] = {{"queries", "n_images"},
                                          {"lone_queries", "n_lone"},
                                          {"model_sha256", "weights_sha256"}};
 
+static const char *text_of(const ki_value *value) {
+    return value && value->kind == KI_VALUE_SCALAR ? value->text : NULL;
+}
+
 static const ki_value *variant_in(const ki_value *map, const char *name) {
     const ki_value *list = ki_value_get(map, "variants");
     if (!list || list->kind != KI_VALUE_LIST) return NULL;
@@ -190,7 +194,7 @@ static const ki_value *get(const ki_value *map, const char *key) {
     return found;
 }
 
-const ki_value *ki_card_find(const ki_value *root, const char *path) {
+static const ki_value *walk(const ki_value *root, const char *path) {
     const ki_value *at = root;
     while (at && *path) {
         char key[128];
@@ -208,8 +212,21 @@ const ki_value *ki_card_find(const ki_value *root, const char *path) {
     return at;
 }
 
-static const char *text_of(const ki_value *value) {
-    return value && value->kind == KI_VALUE_SCALAR ? value->text : NULL;
+const ki_value *ki_card_find(const ki_value *root, const char *path) {
+    char moved[64];
+    const ki_value *found = walk(root, path);
+    return found || !ki_card_moved_path(path, moved, sizeof moved) ? found : walk(root, moved);
+}
+
+bool ki_card_variant_at(const ki_value *root, size_t i, ki_card_variant *ret) {
+    const ki_value *list = ki_value_get(root, "variants");
+    if (!list) return ki_card_older_variant(root, i, ret);
+    const ki_value *v = list->kind == KI_VALUE_LIST ? ki_value_at(list, i) : NULL;
+    if (!v || v->kind != KI_VALUE_MAP) return false;
+    *ret = (ki_card_variant){.name = text_of(ki_value_get(v, "name")),
+                             .transform = text_of(ki_value_get(v, "transform")),
+                             .fitted_on = text_of(ki_value_get(v, "fitted_on"))};
+    return ret->name != NULL;
 }
 
 const char *kith_card_text(const kith_card *card, const char *path) {

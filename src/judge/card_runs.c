@@ -65,25 +65,6 @@ static const char *common_text(const runs *r, const char *block, const char *key
     return text;
 }
 
-static void put_block(const runs *r, const char *key, const ki_card_variant *variant, kith_json *json) {
-    for (int i = 0; i < r->n; i++) {
-        r->scores[i] = ki_card_scores(r->card[i], key, r->k, r->n_k);
-        r->clustered[i] = ki_card_clustered(r->card[i], key);
-    }
-    if (!r->scores[0].is_there) return;
-    const ki_scores scores = common_counts(r);
-    const ki_card_means means = means_of(r);
-    const ki_card_block block = {.scores = &scores,
-                                 .means = &means,
-                                 .k = r->k,
-                                 .n_k = r->n_k,
-                                 .data_sha256 = common_text(r, key, "data_sha256"),
-                                 .clustered = &r->clustered[0],
-                                 .note = common_text(r, key, "note"),
-                                 .variant = variant};
-    ki_card_put_block(json, variant ? NULL : key, &block);
-}
-
 static int64_t common_int(const runs *r, const char *block, const char *key) {
     const char *text = common_text(r, block, key);
     int64_t value = 0;
@@ -91,38 +72,71 @@ static int64_t common_int(const runs *r, const char *block, const char *key) {
     return value;
 }
 
+/* A block and what it borrows. */
+typedef struct together {
+    ki_card_means means;
+    ki_clustered clustered;
+    ki_card_variant variant;
+} together;
+
+static void read_block(const runs *r, const char *key, together *t, ki_card_block *ret) {
+    for (int i = 0; i < r->n; i++) {
+        r->scores[i] = ki_card_scores(r->card[i], key, r->k, r->n_k);
+        r->clustered[i] = ki_card_clustered(r->card[i], key);
+    }
+    const ki_scores scores = common_counts(r);
+    t->means = means_of(r);
+    t->clustered = r->clustered[0];
+    *ret = ki_card_block_of(key, &scores, r->k, r->n_k);
+    ret->means = &t->means;
+    ret->clustered = &t->clustered;
+    ret->data_sha256 = common_text(r, key, "data_sha256");
+    ret->note = common_text(r, key, "note");
+}
+
 /* Those of the first run: all runs of a recipe have the same. */
-static void put_variants(const runs *r, kith_json *json) {
-    const char *name = kith_card_text(r->card[0], "variants.0.name");
-    if (!name) return;
-    kith_json_key(json, "variants");
-    kith_json_array_begin(json);
-    for (int i = 1; name; i++) {
-        const ki_card_variant v = {.name = name,
+static const char *variant_name(const runs *r, size_t i) {
+    char path[48];
+    ki_snprintf(path, sizeof path, "variants.%zu.name", i);
+    return kith_card_text(r->card[0], path);
+}
+
+static void read_variant(const runs *r, const char *name, together *t, ki_card_block *ret) {
+    read_block(r, name, t, ret);
+    t->variant = (ki_card_variant){.name = name,
                                    .transform = common_text(r, name, "transform"),
                                    .fitted_on = common_text(r, name, "fitted_on"),
                                    .dim = {common_int(r, name, "dim.0"), common_int(r, name, "dim.1")}};
-        char path[48];
-        put_block(r, name, &v, json);
-        ki_snprintf(path, sizeof path, "variants.%d.name", i);
-        name = kith_card_text(r->card[0], path);
-    }
-    kith_json_array_end(json);
+    ret->variant = &t->variant;
 }
 
 kith_status ki_card_put_runs(kith_json *json, kith_card *const *cards, int n, const int64_t *k, int64_t n_k,
                              kith_error *err) {
     kith_status status;
     runs r = {.card = cards, .n = n, .k = k, .n_k = n_k};
+    together *borrowed = NULL;
+    ki_card_block *blocks = NULL;
+    size_t n_keys = 0, n_variants = 0;
+    while (kith_card_key(cards[0], "", (int64_t)n_keys)) n_keys++;
+    while (variant_name(&r, n_variants)) n_variants++;
     KI_CHECK(ki_alloc_or(&r.scores, (size_t)n, sizeof *r.scores, "results", err));
     KI_CHECK(ki_alloc_or(&r.clustered, (size_t)n, sizeof *r.clustered, "results", err));
     KI_CHECK(ki_alloc_or(&r.value, (size_t)n, sizeof *r.value, "results", err));
-    for (int64_t i = 0; kith_card_key(cards[0], "", i); i++)
-        put_block(&r, kith_card_key(cards[0], "", i), NULL, json);
-    put_variants(&r, json);
+    KI_CHECK(ki_zalloc_or(&borrowed, n_keys + n_variants + 1, sizeof *borrowed, "results", err));
+    KI_CHECK(ki_zalloc_or(&blocks, n_keys + n_variants + 1, sizeof *blocks, "results", err));
+    for (size_t i = 0; i < n_keys; i++)
+        read_block(&r, kith_card_key(cards[0], "", (int64_t)i), &borrowed[i], &blocks[i]);
+    for (size_t i = n_keys; i < n_keys + n_variants; i++)
+        read_variant(&r, variant_name(&r, i - n_keys), &borrowed[i], &blocks[i]);
     const kith_card_facts facts = ki_card_common_facts(cards, n);
-    ki_card_put_facts(json, &facts);
+    ki_card_put(json, &(ki_card_content){.block = blocks,
+                                         .n_blocks = n_keys,
+                                         .variant = blocks + n_keys,
+                                         .n_variants = n_variants,
+                                         .facts = &facts});
 done:
+    ki_free(borrowed);
+    ki_free(blocks);
     ki_free(r.scores);
     ki_free(r.clustered);
     ki_free(r.value);

@@ -77,13 +77,15 @@ void ki_per_query_release(ki_per_query *q) {
 void ki_per_query_put(kith_json *json, const ki_per_query *q) {
     kith_json_key(json, "per_query");
     kith_json_object_begin(json);
-    ki_card_put_text(json, "sha256", q->sha256);
+    const ki_card_entry texts[] = {ki_entry_text("sha256", q->sha256),
+                                   ki_entry_text("first_hit", q->first_hit),
+                                   ki_entry_text("map_at_r", q->map_at_r)};
+    ki_card_put_entry(json, &texts[0]);
     kith_json_key(json, "k");
     kith_json_array_begin(json);
     for (int64_t i = 0; i < q->n_k; i++) kith_json_int(json, q->k[i]);
     kith_json_array_end(json);
-    ki_card_put_text(json, "first_hit", q->first_hit);
-    ki_card_put_text(json, "map_at_r", q->map_at_r);
+    for (int i = 1; i < 3; i++) ki_card_put_entry(json, &texts[i]);
     kith_json_object_end(json);
 }
 

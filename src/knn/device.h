@@ -72,6 +72,9 @@ typedef struct ki_knn_device_type {
      * is not NULL; freed with backend->type->memory.free. */
     kith_status (*hold)(ki_backend *backend, const ki_rows *rows, const double *norm, float **ret_there,
                         kith_error *err);
+    /* Columns from … from + width - 1 of rows.there, as a matrix of their own; freed in the same way. */
+    kith_status (*columns)(ki_backend *backend, const ki_rows *rows, int64_t from, int64_t width,
+                           float **ret_there, kith_error *err);
     /* n columns for `best` that are means of loaded rows (squared distances, with rows.there), with the same bits as
      * on the host. They are undefined until they are moved for the first time. Unload them like rows, before the
      * rows they are means of. */

@@ -27,8 +27,9 @@ kith_status ki_objective_new(const ki_value *section, const ki_sizes *sizes, uin
                              ki_objective **ret_objective, kith_error *err);
 void ki_objective_free(ki_objective *objective); /* NULL is fine */
 
-/* The checks of ki_objective_new, without making anything, because parameters may be large. */
-kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, kith_error *err);
+/* The same checks without values, because parameters may be large: what it is made of can be asked, and nothing evaluated. */
+kith_status ki_objective_outline(const ki_value *section, const ki_sizes *sizes, ki_objective **ret_objective,
+                                 kith_error *err);
 
 /* Does the loss of a checked section take its pairs only from the batch? false: there is no loss, or it compares with
  * proxies or a memory. */
@@ -116,10 +117,17 @@ kith_status ki_objective_fail_describe(kith_error *err);
 /* Their width, from the sizes the objective was made with; 0 when no term has any. */
 int64_t ki_objective_describe_dim(const ki_objective *objective);
 
-enum { KI_MOST_DESCRIPTORS = 8 };
 /* How many of them belong to the regularizer, and how wide each is. They are at the end of the row; the
  * embedding is before them. */
 int64_t ki_objective_describe_n(const ki_objective *objective, int64_t *ret_width);
+
+/* variants.c. What can be scored beside the embedding (base/variant.h), in the order it is shown in: what the regularizer with
+ * descriptors lists or, without one, what every network has. Returns how many there are; at most `most` are written. */
+size_t ki_objective_variants(const ki_objective *objective, ki_variant *ret_list, size_t most);
+/* Does a term list them? Then they are scored unless the recipe says otherwise. */
+bool ki_objective_lists_variants(const ki_objective *objective);
+/* What a row of ki_objective_describe is made of; without descriptors, the embedding alone. */
+ki_parts ki_objective_parts(const ki_objective *objective);
 
 /* Most bytes of working memory in use at once so far. */
 size_t ki_objective_work_bytes(const ki_objective *objective);

@@ -213,13 +213,17 @@ static kith_status build(ki_objective *o, const ki_value *section, kith_error *e
     return ki_objective_schedule_make(o, err);
 }
 
-kith_status ki_objective_check(const ki_value *section, const ki_sizes *sizes, kith_error *err) {
+kith_status ki_objective_outline(const ki_value *section, const ki_sizes *sizes, ki_objective **ret_objective,
+                                 kith_error *err) {
     ki_objective *o = NULL;
     KI_TRY(ki_zalloc_or(&o, 1, sizeof *o, "an objective", err));
     o->sizes = *sizes;
     o->params.is_for_check = true;
     const kith_status status = build(o, section, err);
-    ki_objective_free(o);
+    if (status == KITH_OK)
+        *ret_objective = o;
+    else
+        ki_objective_free(o);
     return status;
 }
 

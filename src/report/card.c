@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "judge/card.h"
 #include "report/report.h"
 
 /* ---- how the model was chosen ---- */
@@ -109,6 +110,39 @@ static void put_table(ki_report *r) {
         ki_buffer_put(to, "<p class=\"quiet\">Small numbers: %s.</p>\n",
                       r->run.n_sub_runs > 0 ? "95 % interval of the mean over the runs"
                                             : "95 % interval (bootstrap over queries)");
+}
+
+/* The same test images by other vectors than the embedding. */
+static void put_variants(ki_report *r) {
+    static const char *const keys[] = {"recall.1", "map_at_r", "r_precision", "nmi"};
+    enum { N = sizeof keys / sizeof keys[0] };
+    ki_card_variant v;
+    if (!ki_card_variant_at(r->run.result, 0, &v)) return;
+    ki_buffer_put(r->to,
+                  "<div class=\"scroll\"><table>\n<thead><tr><th>variant, percent</th><th>made by</th>");
+    for (int k = 0; k < N; k++) ki_buffer_put(r->to, "<th>%s</th>", metric_name(keys[k]));
+    ki_buffer_put(r->to, "</tr></thead>\n<tbody>\n");
+    for (size_t i = 0; ki_card_variant_at(r->run.result, i, &v); i++) {
+        ki_buffer_put(r->to, "<tr><th>");
+        ki_buffer_escaped(r->to, v.name);
+        ki_buffer_put(r->to, "</th><td>");
+        ki_buffer_escaped(r->to, v.transform ? v.transform : "");
+        if (v.fitted_on) ki_buffer_put(r->to, ", fitted on ");
+        ki_buffer_escaped(r->to, v.fitted_on ? v.fitted_on : "");
+        ki_buffer_put(r->to, "</td>");
+        for (int k = 0; k < N; k++) {
+            char path[96];
+            ki_estimate e;
+            ki_snprintf(path, sizeof path, "%.48s.%s", v.name, keys[k]);
+            const bool has = ki_estimate_of(r->run.result, NULL, path, &e);
+            put_cell(r->to, has, &e);
+        }
+        ki_buffer_put(r->to, "</tr>\n");
+    }
+    ki_buffer_put(r->to,
+                  "</tbody>\n</table></div>\n<p class=\"quiet\">Variants: the test images compared by other "
+                  "vectors than "
+                  "the embedding. What was fitted on test images is not comparable.</p>\n");
 }
 
 /* ---- facts ---- */
@@ -219,6 +253,7 @@ kith_status ki_report_card(ki_report *r) {
         put_big(r);
         put_selection(r);
         put_table(r);
+        put_variants(r);
     } else {
         put_state(r);
     }

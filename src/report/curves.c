@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/variant.h"
 #include "report/chart.h"
 #include "report/report.h"
 
@@ -136,26 +137,29 @@ static int put_seen(ki_report *r, const char *key, const char *title) {
     return 1;
 }
 
-/* R@1 by each of HORDE's orders alone, a line for each, for one split. */
-static int put_orders(ki_report *r, const char *split, const char *title) {
-    char prefix[64], names[KI_MOST_LINES][48];
+/* R@1 of the embedding and of each variant that was scored at every evaluation, a line for each, for one split. */
+static void put_variants(ki_report *r, const char *split, const char *title) {
+    char path[64], names[KI_MOST_LINES][KI_VARIANT_NAME];
     size_t at = 0;
+    ki_snprintf(path, sizeof path, "eval/%s/recall/1", split);
     ki_chart chart = {.title = title,
                       .is_share = true,
                       .is_wide = true,
+                      .n_lines = 1,
+                      .line = {{.name = "the embedding", .series = ki_log_series(&r->detail->log, path)}},
                       .mark_step = r->chosen_step,
                       .mark = "chosen step"};
-    ki_snprintf(prefix, sizeof prefix, "eval/%s/order_recall_at_1/", split);
+    ki_snprintf(path, sizeof path, "eval/%s/variant_recall_at_1/", split);
+    if (!chart.line[0].series) chart.n_lines = 0;
+    const int n_before = chart.n_lines;
     for (const ki_series *s;
-         chart.n_lines < KI_MOST_LINES && (s = ki_log_next(&r->detail->log, prefix, &at));) {
+         chart.n_lines < KI_MOST_LINES && (s = ki_log_next(&r->detail->log, path, &at));) {
         const int i = chart.n_lines++;
-        ki_snprintf(names[i], sizeof names[i], "order %.20s%s", last_name(s->name),
-                    strcmp(last_name(s->name), "1") == 0 ? ", the embedding" : "");
+        ki_snprintf(names[i], sizeof names[i], "%.40s", last_name(s->name));
+        for (char *c = names[i]; *c; c++) *c = *c == '_' ? ' ' : *c;
         chart.line[i] = (ki_chart_line){.name = names[i], .series = s};
     }
-    if (chart.n_lines == 0) return 0;
-    ki_chart_put(r->to, &chart);
-    return 1;
+    if (chart.n_lines > n_before) ki_chart_put(r->to, &chart);
 }
 
 kith_status ki_report_seen(ki_report *r) {
@@ -173,9 +177,9 @@ kith_status ki_report_seen(ki_report *r) {
             "different size do not compare: a smaller one is easier.");
     ki_buffer_put(r->to, "<div class=\"pair\">\n");
     const int n = put_seen(r, "recall/1", "R@1") + put_seen(r, "map_at_r", "MAP@R");
-    put_orders(r, "validation", "R@1 by each order alone, validation classes");
-    put_orders(r, "test", "R@1 by each order alone, test classes");
-    put_orders(r, "seen", "R@1 by each order alone, seen classes");
+    put_variants(r, "validation", "R@1 by each variant alone, validation classes");
+    put_variants(r, "test", "R@1 by each variant alone, test classes");
+    put_variants(r, "seen", "R@1 by each variant alone, seen classes");
     ki_buffer_put(r->to, "</div>\n");
     if (n == 0 && r->detail->note[KI_PART_LOG])
         ki_report_part(r, r->detail, KI_PART_LOG);

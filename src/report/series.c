@@ -67,12 +67,24 @@ static kith_status add_point(reader *r, const ki_value *v) {
     return KITH_OK;
 }
 
+/* Earlier logs had the orders of a regularizer by number, the embedding as number 1 among them. */
+static kith_status add_orders(reader *r, const ki_value *orders, size_t n) {
+    for (const ki_value *v = orders->first; v; v = v->next) {
+        if (strcmp(v->key, "1") == 0) continue;
+        ki_snprintf(r->name + n, sizeof r->name - n, "/variant_recall_at_1/order_%.20s", v->key);
+        KI_TRY(add_point(r, v));
+    }
+    return KITH_OK;
+}
+
 /* Numbers at `map` and one level below; n characters of r->name are the prefix. */
 static kith_status add_numbers(reader *r, const ki_value *map, size_t n, int levels) {
     for (const ki_value *v = map->first; v; v = v->next) {
         const int more = ki_snprintf(r->name + n, sizeof r->name - n, "/%s", v->key);
         if (more < 0 || (size_t)more >= sizeof r->name - n) continue; /* not a name that kith writes */
-        if (v->kind == KI_VALUE_MAP && levels > 0)
+        if (v->kind == KI_VALUE_MAP && strcmp(v->key, "order_recall_at_1") == 0)
+            KI_TRY(add_orders(r, v, n));
+        else if (v->kind == KI_VALUE_MAP && levels > 0)
             KI_TRY(add_numbers(r, v, n + (size_t)more, levels - 1));
         else
             KI_TRY(add_point(r, v));

@@ -1,4 +1,4 @@
-/* R@1 over the steps, of rows or of a row's orders: a panel for each kind of classes that was scored (seen, validation, test),
+/* R@1 over the steps, of rows or of a row's variants: a panel for each kind of classes that was scored (seen, validation, test),
  * readable on light and dark pages. */
 #include <math.h>
 #include <stdio.h>
@@ -46,39 +46,22 @@ static double number_at(const ki_value *list, size_t i) {
     return value;
 }
 
-/* Points of a run's curve, as pairs of a step and a value, or as a list of each. */
-typedef struct source {
-    const ki_value *pairs, *steps, *values;
-} source;
-
-static source curve_in(const ki_outcome *o, const char *split) {
-    return (source){.pairs = o->curves ? ki_value_get(o->curves, split) : NULL};
-}
-
-static source order_in(const ki_outcome *o, const char *split, int order) {
-    char name[16];
-    const ki_value *curves = o->result ? ki_value_get(o->result, "order_curves") : NULL,
-                   *of = curves ? ki_value_get(curves, split) : NULL;
-    ki_snprintf(name, sizeof name, "%d", order);
-    return of ? (source){.steps = ki_value_get(of, "step"), .values = ki_value_get(of, name)} : (source){0};
-}
-
-static size_t n_points(const source *s) {
+static size_t n_points(const ki_outcome_curve *s) {
     if (s->pairs) return s->pairs->n_items;
     return s->steps && s->values ? s->values->n_items : 0;
 }
 
-/* The mean over seeds at the steps of the first; others count where they have the same step. Order 0: of the row's
+/* The mean over seeds at the steps of the first; others count where they have the same step. variant "": of the row's
  * embedding. */
 static line mean_curve(const ki_list *list, const ki_outcomes *all, const char *name, const char *split,
-                       int order) {
+                       const char *variant) {
     line mean = {0};
     int n_at[MOST_POINTS] = {0};
     const ki_list_row *row = ki_list_source(list, ki_list_find(list, name));
     for (size_t i = 0; i < all->n; i++) {
         const ki_outcome *o = &all->item[i];
         if (!ki_outcome_is_of(o, row->name)) continue;
-        const source from = order ? order_in(o, split, order) : curve_in(o, split);
+        const ki_outcome_curve from = ki_outcome_curve_of(o, split, variant);
         const bool is_first = mean.n == 0;
         int k = 0;
         for (size_t at = 0; at < n_points(&from) && k < MOST_POINTS; at++) {
@@ -148,7 +131,7 @@ static void put_line(ki_buffer *to, const ki_axes *a, const line *l, int i) {
 typedef struct curves {
     int n;
     const char *name[MOST_LINES];
-    char order_name[MOST_LINES][24];
+    char variant_name[MOST_LINES][KI_VARIANT_NAME];
     line line[N_SPLITS][MOST_LINES];
     bool has_any; /* more than a point */
 } curves;
@@ -156,27 +139,49 @@ typedef struct curves {
 static const char *const splits[N_SPLITS] = {"seen", "validation", "test"};
 
 /* false: nothing was scored. */
-static bool add_line(const ki_list *list, const ki_outcomes *all, const char *row, int order, curves *c) {
+static bool add_line(const ki_list *list, const ki_outcomes *all, const char *row, const char *variant,
+                     curves *c) {
     bool is_there = false;
     for (int p = 0; p < N_SPLITS; p++) {
-        c->line[p][c->n] = mean_curve(list, all, row, splits[p], order);
+        c->line[p][c->n] = mean_curve(list, all, row, splits[p], variant);
         is_there |= c->line[p][c->n].n > 0;
         c->has_any |= c->line[p][c->n].n > 1;
     }
     return is_there;
 }
 
+/* The first result that has curves of variants. */
+static const ki_outcome *first_with_variants(const ki_list *list, const ki_outcomes *all, const char *name) {
+    char ignored[KI_VARIANT_NAME];
+    const ki_list_row *row = ki_list_source(list, ki_list_find(list, name));
+    for (size_t i = 0; i < all->n; i++) {
+        const ki_outcome *o = &all->item[i];
+        if (ki_outcome_is_of(o, row->name) && ki_outcome_curve_name(o, 0, ignored)) return o;
+    }
+    return NULL;
+}
+
+/* A line for the embedding and one for each variant. */
+static void find_variants(const ki_list *list, const ki_outcomes *all, const char *row, curves *c) {
+    const ki_outcome *o = first_with_variants(list, all, row);
+    if (o && c->n < MOST_LINES) {
+        add_line(list, all, row, "", c);
+        c->name[c->n++] = "embedding";
+    }
+    for (size_t i = 0; o && c->n < MOST_LINES; i++) {
+        char *name = c->variant_name[c->n];
+        if (!ki_outcome_curve_name(o, i, name) || !add_line(list, all, row, name, c)) break;
+        for (char *at = name; *at; at++) *at = *at == '_' ? ' ' : *at;
+        c->name[c->n++] = name;
+    }
+}
+
 static void find_curves(const ki_list *list, const ki_outcomes *all, const ki_list_curve *curve, curves *c) {
     for (const ki_value *v = curve->rows ? curve->rows->first : NULL; v && c->n < MOST_LINES; v = v->next) {
-        add_line(list, all, v->text, 0, c);
+        add_line(list, all, v->text, "", c);
         c->name[c->n++] = v->text;
     }
-    for (int order = 1; *curve->orders && c->n < MOST_LINES; order++) {
-        if (!add_line(list, all, curve->orders, order, c)) break;
-        ki_snprintf(c->order_name[c->n], sizeof c->order_name[c->n], "order %d", order);
-        c->name[c->n] = c->order_name[c->n];
-        c->n++;
-    }
+    if (*curve->variants) find_variants(list, all, curve->variants, c);
 }
 
 static bool has_split(const curves *c, int p) {

@@ -59,7 +59,9 @@ static const ki_option curve_options[] = {
     KI_OPTION_TEXT(ki_list_curve, name, "", "of the file", "ours"),
     KI_OPTION_TEXT(ki_list_curve, title, "", "of the drawing", "ours"),
     KI_OPTION_TREE(ki_list_curve, rows, "[]", "lines", "ours"),
-    KI_OPTION_TEXT(ki_list_curve, orders, "", "a row whose orders are the lines", "ours"), KI_OPTION_END};
+    KI_OPTION_TEXT(ki_list_curve, variants, "", "a row whose variants are the lines", "ours"),
+    KI_OPTION_TEXT(ki_list_curve, orders, "", "an earlier name of variants", "ours"),
+    KI_OPTION_END};
 
 static const ki_option summary_options[] = {
     KI_OPTION_TEXT(ki_list_summary, name, "", "of the drawing's file", "ours"),
@@ -240,7 +242,7 @@ static kith_status check(const ki_list *list, kith_error *err) {
         const ki_list_curve *c = &list->curve[i];
         if (!is_name(c->name))
             return ki_fail(err, KITH_EFORMAT, "a curve is called '%.60s'; wanted a name for a file", c->name);
-        if (*c->orders) KI_TRY(need_row(list, c->orders, c->name, err));
+        if (*c->variants) KI_TRY(need_row(list, c->variants, c->name, err));
         KI_TRY(check_texts(c->rows, "rows", c->name, err));
         for (const ki_value *v = c->rows ? c->rows->first : NULL; v; v = v->next)
             KI_TRY(need_row(list, v->text, c->name, err));
@@ -277,6 +279,10 @@ static kith_status read_all(ki_list *list, const ki_value *root, kith_error *err
                       &list->n_orders, err));
     KI_TRY(read_items(list, t.curves, "curves", curve_options, sizeof *list->curve, &list->curve,
                       &list->n_curves, err));
+    for (size_t i = 0; i < list->n_curves; i++) {
+        ki_list_curve *c = &list->curve[i];
+        if (!*c->variants) c->variants = c->orders;
+    }
     ki_list_summary *summary = &list->summary;
     KI_TRY(read_map(t.summary, "summary", summary_options, summary, err));
     KI_TRY(read_items(list, summary->rows, "summary", method_options, sizeof *summary->method,

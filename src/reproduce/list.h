@@ -15,7 +15,7 @@
 typedef struct ki_list_row {
     const char *name, *recipe; /* recipe: "": as the name */
     const char *of;            /* "": a row with runs of its own */
-    const char *block;         /* of the result: "test", "all_orders" */
+    const char *block;         /* of the result: "test", or a variant */
     const char *group, *table, *baseline, *note;
     const ki_value *set;   /* list of "key=value", or NULL */
     const ki_value *paper; /* map from source to percent, or NULL */
@@ -40,7 +40,8 @@ typedef struct ki_list_order {
 typedef struct ki_list_curve {
     const char *name, *title;
     const ki_value *rows; /* list of names: a line for each … */
-    const char *orders;   /* … or a row with a line for each of its orders (HORDE); "": none */
+    const char *variants; /* … or a row with a line for each of its variants (base/variant.h); "": none */
+    const char *orders;   /* an earlier name of `variants` */
 } ki_list_curve;
 
 /* What the page begins with: a drawing and a short table of methods, each beside its row's baseline. */

@@ -18,6 +18,8 @@
 #include "report/series.h"
 
 enum { MOST_POINTS = 100 };
+/* Earlier results had curves of the orders of a regularizer by number, in the card itself. */
+static const char older_name[] = "order_";
 
 static void put_text(kith_json *json, const char *key, const char *value) {
     kith_json_key(json, key);
@@ -100,6 +102,28 @@ static void put_curve(kith_json *json, const char *key, const ki_series *s) {
     kith_json_array_end(json);
 }
 
+static const char *const splits[] = {"seen", "test", "validation"};
+
+/* R@1 of the variants that the log has: {"test": {"NAME": […]}}. */
+static void put_variants(kith_json *json, const ki_log_file *log) {
+    bool is_open = false;
+    for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
+        char prefix[64];
+        size_t at = 0;
+        const int n = ki_snprintf(prefix, sizeof prefix, "eval/%s/variant_recall_at_1/", splits[i]);
+        const ki_series *s = ki_log_next(log, prefix, &at);
+        if (!s) continue;
+        if (!is_open) kith_json_key(json, "variants");
+        if (!is_open) kith_json_object_begin(json);
+        is_open = true;
+        kith_json_key(json, splits[i]);
+        kith_json_object_begin(json);
+        for (; s; s = ki_log_next(log, prefix, &at)) put_curve(json, s->name + n, s);
+        kith_json_object_end(json);
+    }
+    if (is_open) kith_json_object_end(json);
+}
+
 kith_status ki_outcome_write(const char *path, const ki_origin *origin, const char *run, kith_error *err) {
     kith_status status;
     kith_json *json = NULL;
@@ -121,6 +145,7 @@ kith_status ki_outcome_write(const char *path, const ki_origin *origin, const ch
     put_curve(json, "seen", ki_log_series(&log, "eval/seen/recall/1"));
     put_curve(json, "test", ki_log_series(&log, "eval/test/recall/1"));
     put_curve(json, "validation", ki_log_series(&log, "eval/validation/recall/1"));
+    put_variants(json, &log);
     kith_json_object_end(json);
     kith_json_object_end(json);
     KI_CHECK(ki_json_save(json, path, err));
@@ -274,6 +299,35 @@ double ki_outcome_real(const ki_outcome *o, const char *block, const char *path)
 double ki_outcome_recall(const ki_outcome *o) {
     const double test = ki_outcome_real(o, "test", "recall.1");
     return isnan(test) ? ki_outcome_real(o, "validation", "recall.1") : test;
+}
+
+ki_outcome_curve ki_outcome_curve_of(const ki_outcome *o, const char *split, const char *variant) {
+    const ki_value *all = o->curves, *map;
+    if (!*variant) return (ki_outcome_curve){.pairs = all ? ki_value_get(all, split) : NULL};
+    all = all ? ki_value_get(all, "variants") : NULL;
+    map = all ? ki_value_get(all, split) : NULL;
+    if (map) return (ki_outcome_curve){.pairs = ki_value_get(map, variant)};
+    all = o->result ? ki_value_get(o->result, "order_curves") : NULL;
+    map = all ? ki_value_get(all, split) : NULL;
+    if (!map || strncmp(variant, older_name, sizeof older_name - 1) != 0) return (ki_outcome_curve){0};
+    return (ki_outcome_curve){.steps = ki_value_get(map, "step"),
+                              .values = ki_value_get(map, variant + sizeof older_name - 1)};
+}
+
+bool ki_outcome_curve_name(const ki_outcome *o, size_t i, char ret_name[KI_VARIANT_NAME]) {
+    const ki_value *all = o->curves ? ki_value_get(o->curves, "variants") : NULL;
+    const bool is_older = !all;
+    if (is_older) all = o->result ? ki_value_get(o->result, "order_curves") : NULL;
+    const ki_value *map = all && all->kind == KI_VALUE_MAP ? all->first : NULL;
+    if (!map || map->kind != KI_VALUE_MAP) return false;
+    const ki_value *v = ki_value_at(map, is_older ? i + 2 : i); /* after the steps and the embedding */
+    if (!v || !v->key) return false;
+    ki_snprintf(ret_name, KI_VARIANT_NAME, "%s%.40s", is_older ? older_name : "", v->key);
+    return true;
+}
+
+bool ki_outcome_variant(const ki_outcome *o, size_t i, ki_card_variant *ret) {
+    return o->result && ki_card_variant_at(o->result, i, ret);
 }
 
 const char *ki_outcome_text(const ki_outcome *o, const char *path) {

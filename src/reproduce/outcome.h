@@ -2,7 +2,7 @@
  * which recipe it was. Tables are made from these files alone.
  *
  *     {"row": "triplet", "recipe": "triplet", "seed": 0, "set": […], "experiment_sha256": …, "recipe_sha256": …,
- *      "result": {…}, "curves": {"seen": [[0, 0.61], …], "test": …}} */
+ *      "result": {…}, "curves": {"seen": [[0, 0.61], …], "test": …, "variants": {"test": {NAME: …}}}} */
 #ifndef KI_REPRODUCE_OUTCOME_H
 #define KI_REPRODUCE_OUTCOME_H
 
@@ -12,6 +12,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/value.h"
+#include "base/variant.h"
+#include "judge/card.h"
 
 /* Which run it is. */
 typedef struct ki_origin {
@@ -60,6 +62,16 @@ void ki_outcomes_release(ki_outcomes *outcomes); /* fine on a zeroed struct */
 double ki_outcome_real(const ki_outcome *outcome, const char *block, const char *path);
 /* R@1 of the test classes or, where those were not looked at, of the validation classes. */
 double ki_outcome_recall(const ki_outcome *outcome);
+/* Points of R@1 over the steps: pairs of a step and a value, or a list of each; all NULL: none. */
+typedef struct ki_outcome_curve {
+    const ki_value *pairs, *steps, *values;
+} ki_outcome_curve;
+
+/* Of a variant, or "" for the embedding; and the name of the i-th variant with a curve, false past the end. */
+ki_outcome_curve ki_outcome_curve_of(const ki_outcome *outcome, const char *split, const char *variant);
+bool ki_outcome_curve_name(const ki_outcome *outcome, size_t i, char ret_name[KI_VARIANT_NAME]);
+/* The i-th variant of its card; false past the end. */
+bool ki_outcome_variant(const ki_outcome *outcome, size_t i, ki_card_variant *ret_variant);
 /* A text of the result, or "". */
 const char *ki_outcome_text(const ki_outcome *outcome, const char *path);
 

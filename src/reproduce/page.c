@@ -336,20 +336,39 @@ static bool put_data_notes(const page *p, const ki_list_row *row) {
     return true;
 }
 
-/* What each of HORDE's orders says alone, for a row of all of them. */
-static bool put_by_order(const page *p, const ki_list_row *row) {
-    char path[40] = "";
-    const ki_sample whole = ki_sample_of(&p->list, &p->all, row, "side_by_side_recall_at_1");
-    if (whole.n == 0) return false;
-    ki_buffer_put(p->to, "* %s: R@1 by one order alone, from order 1:", row->name);
-    for (int k = 1;; k++) {
-        ki_snprintf(path, sizeof path, "order_recall_at_1.%d", k);
-        const ki_sample one = ki_sample_of(&p->list, &p->all, row, path);
-        if (one.n == 0) break;
-        ki_buffer_put(p->to, "%s %.1f", k > 1 ? "," : "", 100 * one.estimate.mean);
+/* What the row's block is in its first result that has it. */
+static bool find_variant(const page *p, const ki_list_row *row, ki_card_variant *ret,
+                         const ki_outcome **ret_of) {
+    const ki_list_row *source = ki_list_source(&p->list, row);
+    for (size_t i = 0; i < p->all.n; i++) {
+        const ki_outcome *o = &p->all.item[i];
+        if (!ki_outcome_is_of(o, source->name)) continue;
+        for (size_t k = 0; ki_outcome_variant(o, k, ret); k++) {
+            *ret_of = o;
+            if (strcmp(ret->name, row->block) == 0) return true;
+        }
     }
-    ki_buffer_put(p->to, "; all of them without the PCA: %.1f.\n", 100 * whole.estimate.mean);
-    return true;
+    return false;
+}
+
+static bool says(const char *text, const char *wanted) { return text && strcmp(text, wanted) == 0; }
+
+/* For a variant that is a PCA of others: what these have without it. */
+static bool put_without_pca(const page *p, const ki_list_row *row, const ki_outcome *o) {
+    ki_card_variant v;
+    const ki_sample own = ki_sample_in(&p->list, &p->all, row, "test", "recall.1");
+    bool has_any = false;
+    for (size_t i = 0; ki_outcome_variant(o, i, &v); i++) {
+        if (!says(v.transform, "none")) continue;
+        const ki_sample one = ki_sample_in(&p->list, &p->all, row, v.name, "recall.1");
+        if (!has_any)
+            ki_buffer_put(p->to, "* %s: R@1 without the PCA: embedding %.1f", row->name,
+                          100 * own.estimate.mean);
+        has_any = true;
+        ki_buffer_put(p->to, ", %s %.1f", v.name, 100 * one.estimate.mean);
+    }
+    if (has_any) ki_buffer_put(p->to, ".\n");
+    return has_any;
 }
 
 static void put_table(const page *p, const ki_list_table *table) {
@@ -369,7 +388,10 @@ static void put_table(const page *p, const ki_list_table *table) {
         const ki_list_row *row = &p->list.row[i];
         if (!is_in(row, table)) continue;
         const bool mixed = is_mixed(p, row);
-        const bool transductive = has_run(p, row) && strncmp(row->block, "transductive", 12) == 0;
+        ki_card_variant v = {0};
+        const ki_outcome *of = NULL;
+        const bool is_variant = find_variant(p, row, &v, &of),
+                   transductive = is_variant && says(v.fitted_on, "test");
         has_notes |= *row->note || mixed || transductive;
         if (transductive)
             ki_buffer_put(to, "* %s: transductive: its PCA is fitted on the test images, not comparable.\n",
@@ -377,7 +399,7 @@ static void put_table(const page *p, const ki_list_table *table) {
         if (*row->note) ki_buffer_put(to, "* %s: %s.\n", row->name, row->note);
         if (mixed) ki_buffer_put(to, "* %s: its seeds are of different versions of the recipe.\n", row->name);
         has_notes |= put_data_notes(p, row);
-        has_notes |= put_by_order(p, row);
+        if (is_variant && says(v.transform, "pca") && !transductive) has_notes |= put_without_pca(p, row, of);
     }
     if (has_notes) ki_buffer_put(to, "\n");
 }

@@ -22,11 +22,15 @@ static void time_text(int64_t seconds, char *buf, size_t bytes) {
 }
 
 /* What both files contain. */
-static void put_origin(kith_json *json, const ki_train_state *run) {
+typedef struct origin {
+    kith_card_facts facts;
+    char resize[32], preprocessing[160]; /* of the facts */
+} origin;
+
+static void origin_of(const ki_train_state *run, origin *o) {
     const ki_recipe *r = run->recipe;
     static const char *const precisions[] = {"float32", "bf16"};
-    char resize[32], preprocessing[160];
-    const kith_card_facts facts = {
+    o->facts = (kith_card_facts){
         .size = sizeof(kith_card_facts),
         .recipe_sha256 = run->recipe_hash,
         .data = run->set->root,
@@ -39,154 +43,131 @@ static void put_origin(kith_json *json, const ki_train_state *run) {
         .pool = r->is_features ? NULL : ki_global_pool_names[run->net.pool],
         .tap = "embedding",
         .bn = r->model.bn ? "frozen" : "batch",
-        .preprocessing = ki_preprocess_text(&run->net, preprocessing, sizeof preprocessing),
-        .resize = r->is_features ? NULL : ki_resize_text(&r->test, resize, sizeof resize),
+        .preprocessing = ki_preprocess_text(&run->net, o->preprocessing, sizeof o->preprocessing),
+        .resize = r->is_features ? NULL : ki_resize_text(&r->test, o->resize, sizeof o->resize),
         .crop = r->is_features ? 0 : r->test.crop_to,
         .device = r->device,
         .precision = precisions[r->precision]};
-    ki_card_put_facts(json, &facts);
-    ki_card_put_int(json, "seed", r->seed);
 }
 
-static kith_status write_json(const ki_train_state *run, const char *name, kith_json *json, kith_error *err) {
+static kith_status save(const ki_train_state *run, const char *name, const ki_card_content *content,
+                        kith_error *err) {
+    kith_json *json = NULL;
     ki_path path;
     KI_TRY(ki_folder_at(&run->folder, &path, err, "%s", name));
-    return ki_json_save(json, path.s, err);
-}
-
-kith_status ki_train_write_run(const ki_train_state *run, kith_error *err) {
-    kith_json *json = NULL;
-    char started[32];
     KI_TRY(kith_json_new(&json, err));
-    time_text(run->started, started, sizeof started);
     kith_json_object_begin(json);
-    put_origin(json, run);
-    ki_card_put_text(json, "command", run->options->command);
-    ki_card_put_text(json, "started", started);
-    ki_card_put_int(json, "threads", ki_threads());
-    ki_card_put_int(json, "n_steps", run->n_steps);
-    ki_card_put_int(json, "n_train_classes", run->n_classes);
-    ki_card_put_int(json, "n_train_images", run->train.n);
-    ki_card_put_int(json, "n_validation_images", run->validation.n);
-    ki_card_put_int(json, "n_test_images", run->test.n);
+    ki_card_put(json, content);
     kith_json_object_end(json);
-    const kith_status status = write_json(run, "run.json", json, err);
+    const kith_status status = ki_json_save(json, path.s, err);
     kith_json_free(json);
     return status;
 }
 
-/* The test classes by other vectors than the embedding, which `test` is about. */
-static void put_variants(kith_json *json, const ki_train_state *run, const ki_orders *orders,
-                         const char *data_hash) {
-    const ki_projected *fair = &orders->fair, *each = &orders->each_white, *on_test = &orders->transductive;
-    char all_note[160], on_test_note[240];
-    ki_snprintf(all_note, sizeof all_note,
-                "the embedding and all orders side by side, %lld numbers, after a PCA to %lld fitted on "
-                "training images",
-                (long long)fair->dim[0], (long long)fair->dim[1]);
-    ki_snprintf(on_test_note, sizeof on_test_note,
-                "transductive: the embedding and all orders side by side, %lld numbers, after a PCA to %lld "
-                "fitted on the test images themselves; not comparable with the other blocks",
-                (long long)on_test->dim[0], (long long)on_test->dim[1]);
-    const struct {
-        ki_card_variant variant;
-        ki_card_block block;
-    } list[] = {
-        {{"all_orders", "pca", "training", {fair->dim[0], fair->dim[1]}},
-         {.scores = &fair->plain,
-          .data_sha256 = data_hash,
-          .intervals = &fair->intervals,
-          .clustered = &fair->clustered,
-          .note = all_note,
-          .orders = orders}},
-        {{"all_orders_white", "pca_white", "training", {fair->dim[0], fair->dim[1]}},
-         {.scores = &fair->white,
-          .note = "as all_orders, every component of the PCA over its standard deviation"}},
-        {{"all_orders_each_white", "each_white_pca", "training", {each->dim[0], each->dim[1]}},
-         {.scores = &each->plain,
-          .intervals = &each->intervals,
-          .note = "as all_orders, the embedding and every order whitened by themselves before the PCA"}},
-        {{.name = "embedding_white", .transform = "white", .fitted_on = "training"},
-         {.scores = &orders->first_white, .note = "the embedding alone, whitened on training images"}},
-        {{"transductive", "pca", "test", {on_test->dim[0], on_test->dim[1]}},
-         {.scores = &on_test->plain,
-          .data_sha256 = data_hash,
-          .intervals = &on_test->intervals,
-          .note = on_test_note}},
-        {{"transductive_white", "pca_white", "test", {on_test->dim[0], on_test->dim[1]}},
-         {.scores = &on_test->white,
-          .note = "as transductive, every component of the PCA over its standard deviation"}}};
-    if (!fair->plain.is_there) return;
-    kith_json_key(json, "variants");
-    kith_json_array_begin(json);
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-        ki_card_block block = list[i].block;
-        block.k = run->recipe->k;
-        block.n_k = run->recipe->n_k;
-        block.variant = &list[i].variant;
-        ki_card_put_block(json, NULL, &block);
-    }
-    kith_json_array_end(json);
+#define N_OF(list) (sizeof(list) / sizeof(list)[0])
+
+kith_status ki_train_write_run(const ki_train_state *run, kith_error *err) {
+    char started[32];
+    origin o;
+    origin_of(run, &o);
+    time_text(run->started, started, sizeof started);
+    const ki_card_entry entries[] = {ki_entry_int("seed", run->recipe->seed),
+                                     ki_entry_text("command", run->options->command),
+                                     ki_entry_text("started", started),
+                                     ki_entry_int("threads", ki_threads()),
+                                     ki_entry_int("n_steps", run->n_steps),
+                                     ki_entry_int("n_train_classes", run->n_classes),
+                                     ki_entry_int("n_train_images", run->train.n),
+                                     ki_entry_int("n_validation_images", run->validation.n),
+                                     ki_entry_int("n_test_images", run->test.n)};
+    return save(run, "run.json",
+                &(ki_card_content){.last = entries, .n_last = N_OF(entries), .facts = &o.facts}, err);
+}
+
+/* Items of the list `variants`: the test classes by other vectors than the embedding, which `test` is about. */
+typedef struct variant_block {
+    ki_card_variant variant;
+    char note[KI_VARIANT_NOTE];
+} variant_block;
+
+static ki_card_block variant_of(const ki_train_state *run, const ki_variant_scores *v, const char *data_hash,
+                                variant_block *b) {
+    ki_card_block block = ki_card_block_of(NULL, &v->scores, run->recipe->k, run->recipe->n_k);
+    b->variant =
+        (ki_card_variant){.name = v->variant.name,
+                          .transform = ki_change_name(v->variant.change),
+                          .fitted_on = v->variant.change ? ki_fitted_name(v->variant.fitted_on) : NULL,
+                          .dim = {v->dim[0], v->dim[1]}};
+    block.variant = &b->variant;
+    block.data_sha256 = data_hash;
+    block.intervals = v->variant.has & KI_VARIANT_INTERVALS ? &v->intervals : NULL;
+    block.clustered = &v->clustered;
+    block.note = ki_variant_note(v, b->note);
+    return block;
+}
+
+static ki_card_block with_note(ki_card_block block, const char *note) {
+    block.note = note;
+    return block;
+}
+
+static ki_card_block with_data(ki_card_block block, const char *hash) {
+    block.data_sha256 = hash;
+    return block;
 }
 
 kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,
                                   const kith_intervals *intervals, const ki_per_query *queries,
-                                  kith_error *err) {
+                                  const ki_variant_list *variants, kith_error *err) {
     const ki_recipe *r = run->recipe;
     char test[65], validation[65];
-    kith_json *json = NULL;
+    ki_card_block items[KI_MOST_VARIANTS];
+    variant_block borrowed[KI_MOST_VARIANTS];
+    origin o;
+    origin_of(run, &o);
     kith_dataset_hash(run->set, KITH_SPLIT_TEST, test);
     kith_dataset_hash(run->set, KITH_SPLIT_VALIDATION, validation);
-    const struct {
-        const char *key;
-        ki_card_block block;
-    } blocks[] = {{"test",
-                   {.scores = &result->test,
-                    .data_sha256 = test,
-                    .intervals = intervals,
-                    .clustered = &result->clustered,
-                    .per_query = queries}},
-                  {"best_on_test",
-                   {.scores = &result->best_on_test,
-                    .note = "the best R@1 of all evaluations on the test classes themselves: the papers' "
-                            "habit, which flatters; nothing was chosen by it"}},
-                  {"untrained", {.scores = &result->untrained}},
-                  {"validation", {.scores = &result->validation, .data_sha256 = validation}},
-                  {"untrained_validation", {.scores = &run->at.untrained_validation}},
-                  {"seen", {.scores = &result->seen}}};
-    kith_status status;
-    KI_TRY(kith_json_new(&json, err));
-    kith_json_object_begin(json);
-    ki_card_put_text(json, "selection", selection_names[result->selection]);
-    kith_json_key(json, "selection_metric");
-    kith_json_string(json, result->selection == KI_SELECT_LAST ? NULL : metric_names[r->eval.metric]);
-    ki_card_put_int(json, "step", result->step);
-    ki_card_put_int(json, "steps", result->n_steps);
-    kith_json_key(json, "stopped_early");
-    kith_json_bool(json, run->at.is_stopped);
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
-        ki_card_block block = blocks[i].block;
-        block.k = r->k;
-        block.n_k = r->n_k;
-        ki_card_put_block(json, blocks[i].key, &block);
-    }
-    put_variants(json, run, &result->orders, test);
-    KI_CHECK(ki_train_put_order_curves(run, json, err));
-    ki_card_put_int(json, "n_train_classes", run->n_classes);
-    ki_card_put_int(json, "n_train_images", run->train.n);
-    ki_card_put_int(json, "n_validation_images", run->validation.n);
-    ki_card_put_int(json, "n_classes", result->test.n_classes);
-    ki_card_put_int(json, "n_images", run->test.n);
-    ki_card_put_int(json, "n_unreadable", run->loader ? ki_loader_n_bad(run->loader) : 0);
-    ki_card_put_real(json, "seconds", result->seconds);
-    ki_card_put_real(json, "wall_seconds", result->wall_seconds);
-    ki_card_put_real(json, "img_per_s", result->images_per_second);
-    put_origin(json, run);
-    kith_json_object_end(json);
-    KI_CHECK(write_json(run, "result.json", json, err));
-done:
-    kith_json_free(json);
-    return status;
+    ki_card_block blocks[] = {
+        with_data(ki_card_block_of("test", &result->test, r->k, r->n_k), test),
+        with_note(ki_card_block_of("best_on_test", &result->best_on_test, r->k, r->n_k),
+                  "the best R@1 of all evaluations on the test classes themselves: the papers' "
+                  "habit, which flatters; nothing was chosen by it"),
+        ki_card_block_of("untrained", &result->untrained, r->k, r->n_k),
+        with_data(ki_card_block_of("validation", &result->validation, r->k, r->n_k), validation),
+        ki_card_block_of("untrained_validation", &run->at.untrained_validation, r->k, r->n_k),
+        ki_card_block_of("seen", &result->seen, r->k, r->n_k)};
+    blocks[0].intervals = intervals;
+    blocks[0].clustered = &result->clustered;
+    blocks[0].per_query = queries;
+    for (size_t i = 0; i < variants->n; i++)
+        items[i] = variant_of(run, &variants->item[i], test, &borrowed[i]);
+    ki_card_entry metric = ki_entry_text("selection_metric", metric_names[r->eval.metric]);
+    if (result->selection == KI_SELECT_LAST) metric.kind = KI_ENTRY_NULL;
+    const ki_card_entry first[] = {ki_entry_text("selection", selection_names[result->selection]), metric,
+                                   ki_entry_int("step", result->step), ki_entry_int("steps", result->n_steps),
+                                   ki_entry_bool("stopped_early", run->at.is_stopped)};
+    const ki_card_entry last[] = {
+        ki_entry_int("n_train_classes", run->n_classes),
+        ki_entry_int("n_train_images", run->train.n),
+        ki_entry_int("n_validation_images", run->validation.n),
+        ki_entry_int("n_classes", result->test.n_classes),
+        ki_entry_int("n_images", run->test.n),
+        ki_entry_int("n_unreadable", run->loader ? ki_loader_n_bad(run->loader) : 0),
+        ki_entry_real("seconds", result->seconds),
+        ki_entry_real("wall_seconds", result->wall_seconds),
+        ki_entry_real("img_per_s", result->images_per_second),
+        ki_entry_int("seed", r->seed)};
+    return save(run, "result.json",
+                &(ki_card_content){.first = first,
+                                   .n_first = N_OF(first),
+                                   .block = blocks,
+                                   .n_blocks = N_OF(blocks),
+                                   .variant = items,
+                                   .n_variants = variants->n,
+                                   .last = last,
+                                   .n_last = N_OF(last),
+                                   .facts = &o.facts},
+                err);
 }
 
 /* ---- reading them back ---- */
@@ -239,7 +220,6 @@ static ki_train_result result_of(const kith_card *card, const ki_recipe *r) {
                              .validation = ki_card_scores(card, "validation", r->k, r->n_k),
                              .seen = ki_card_scores(card, "seen", r->k, r->n_k),
                              .best_on_test = ki_card_scores(card, "best_on_test", r->k, r->n_k),
-                             .orders = {.fair.plain = ki_card_scores(card, "all_orders", r->k, r->n_k)},
                              .clustered = ki_card_clustered(card, "test"),
                              .recall_at_1 = interval_of(card, "recall.1"),
                              .map_at_r = interval_of(card, "map_at_r"),

@@ -40,10 +40,10 @@ static kith_status judge(ki_train_state *run, const ki_items *items, const char 
     kith_status status = KITH_OK;
     ki_vectors v = {0};
     ki_scores scores = {0};
-    ki_order_recall alone = {0};
+    ki_variant_list variants = {0};
     const ki_recipe *r = run->recipe;
     const double began = ki_seconds_now();
-    if (run->orders) KI_CHECK(ki_train_orders_judge(run, items, &scores, &alone, err));
+    if (run->description) KI_CHECK(ki_train_variants_judge(run, items, &scores, &variants, err));
     if (!scores.is_there) {
         KI_CHECK(ki_train_embed(run, items->item, items->n, "embedding", NULL, &v, err));
         status = ki_judge_scores(&v, r->k, r->n_k, run->comm, &scores, NULL, err);
@@ -51,11 +51,12 @@ static kith_status judge(ki_train_state *run, const ki_items *items, const char 
     scores.step = run->at.step;
     scores.seconds = ki_seconds_now() - began;
     if (status == KITH_OK)
-        status = ki_record_add_eval(run->record, run->at.step, split, r->n_k, r->k, &scores, &alone, err);
+        status = ki_record_add_eval(run->record, run->at.step, split, r->n_k, r->k, &scores, &variants, err);
     KI_CHECK(ki_train_agree(run, status, err));
     *ret_scores = scores;
 done:
     ki_vectors_release(&v);
+    ki_variant_list_release(&variants);
     return status;
 }
 
@@ -94,7 +95,7 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
     kith_status status = KITH_OK;
     bool is_best = false;
     const bool on_test = run->selection == KI_SELECT_TEST;
-    KI_CHECK(ki_train_orders_begin(run, err));
+    KI_CHECK(ki_train_variants_begin(run, err));
     if (run->seen.n > 0) {
         KI_CHECK(judge(run, &run->seen, "seen", &at->last_seen, err));
         tell(run, "seen", &at->last_seen, false);

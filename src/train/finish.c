@@ -105,14 +105,13 @@ done:
 }
 
 /* This is an extra: if it fails, the run still has its result, and a warning says why. */
-static kith_status add_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err) {
+static kith_status score_variants(ki_train_state *run, int64_t step, ki_variant_list *ret, kith_error *err) {
     kith_error why = {0};
-    const kith_status status = ki_train_all_orders(run, result, &why);
+    const kith_status status = ki_train_variants_score(run, step, ret, &why);
     if (status == KITH_OK) return KITH_OK;
-    result->orders = (ki_orders){0};
+    ki_variant_list_release(ret); /* another rank may have failed */
     if (status != KITH_ECANCELED)
-        return ki_train_say(run, KITH_TRAIN_WARNING, err,
-                            "the descriptors of all orders could not be scored: %s", why.message);
+        return ki_train_say(run, KITH_TRAIN_WARNING, err, "variants could not be scored: %s", why.message);
     if (err) *err = why;
     return status;
 }
@@ -159,15 +158,16 @@ static kith_status judge_test(ki_train_state *run, ki_vectors *test, ki_train_re
 }
 
 static kith_status write_end(ki_train_state *run, ki_train_result *result, ki_vectors *test,
-                             const kith_intervals *intervals, const ki_per_query *queries, kith_error *err) {
+                             const kith_intervals *intervals, const ki_per_query *queries,
+                             const ki_variant_list *variants, kith_error *err) {
     if (!run->writes) return KITH_OK;
     /* Where the test classes are watched, the log has had this step's line. */
     if (run->test.n > 0 && !run->recipe->eval.watch_test)
         KI_TRY(ki_record_add_eval(run->record, result->step, "test", run->recipe->n_k, run->recipe->k,
-                                  &result->test, &result->orders.alone, err));
+                                  &result->test, variants, err));
     KI_TRY(ki_train_write_pairs(run, test->n ? test : NULL, err));
     result->wall_seconds = ki_train_wall(run);
-    return ki_train_write_result(run, result, test->n ? intervals : NULL, queries, err);
+    return ki_train_write_result(run, result, test->n ? intervals : NULL, queries, variants, err);
 }
 
 kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err) {
@@ -175,6 +175,7 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
     ki_vectors test = {0};
     kith_intervals intervals;
     ki_per_query queries = {0};
+    ki_variant_list variants = {0};
     kith_calibration calibration = {0};
     KI_CHECK(ki_train_weigh_pairs(run, err)); /* of the last step */
     KI_CHECK(ki_train_agree(run, take_best(run, err), err));
@@ -186,11 +187,13 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
         KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, "embedding", NULL, &test, err));
         KI_CHECK(ki_train_agree(run, judge_test(run, &test, &result, &intervals, &queries, err), err));
     }
-    KI_CHECK(add_all_orders(run, &result, err));
-    KI_CHECK(ki_train_agree(run, write_end(run, &result, &test, &intervals, &queries, err), err));
+    KI_CHECK(score_variants(run, result.step, &variants, err));
+    status = write_end(run, &result, &test, &intervals, &queries, &variants, err);
+    KI_CHECK(ki_train_agree(run, status, err));
     *ret_result = result;
 done:
     ki_vectors_release(&test);
     ki_per_query_release(&queries);
+    ki_variant_list_release(&variants);
     return status;
 }

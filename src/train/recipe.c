@@ -108,6 +108,15 @@ static const ki_option objective_options[] = {
                    "list of {name: …, weight, warmup, options}: see `kith list regularizers`", "ours"),
     KI_OPTION_END};
 
+/* Part of what identifies a run, so it stays. */
+#define ROW_LISTED                                                                                  \
+    {                                                                                               \
+        .name = "all_orders", .type = KI_OPTION_T_BOOL, .offset = offsetof(ki_recipe_eval, listed), \
+        .def = 1,                                                                                   \
+        .help = "score the variants that a regularizer lists; eval.variants, where given, decides", \
+        .source = "HORDE Table 1"                                                                   \
+    }
+
 static const ki_option eval_options[] = {
     KI_OPTION_INT(ki_recipe_eval, every, 500, 0, 1e12,
                   "steps between evaluations; 0: only at the start and at the end", "ours"),
@@ -131,10 +140,11 @@ static const ki_option eval_options[] = {
                    "the papers' figures are of the best step on test"),
     KI_OPTION_BOOL(ki_recipe_eval, clustering, 1, "NMI, AMI and F1 of the test classes, at the end",
                    "ECAML, DML-DA"),
-    KI_OPTION_BOOL(
-        ki_recipe_eval, all_orders, 1,
-        "of moments: each order alone at every evaluation, and at the end all together, after a PCA",
-        "HORDE Table 1"),
+    ROW_LISTED,
+    KI_OPTION_TREE(ki_recipe_eval, variants, "those that a regularizer lists",
+                   "other vectors to score by: true (all that there are), false, or a list of names as "
+                   "[embedding_white]",
+                   "HORDE Table 1; Jegou and Chum 2012"),
     KI_OPTION_INT(ki_recipe_eval, batch, 0, 0, 65536, "images per pass; 0: as in training", "ours"),
     KI_OPTION_END};
 
@@ -329,12 +339,6 @@ static kith_status read_model(ki_recipe *r, kith_error *err) {
         ki_fail(err, KITH_EINVAL, "model: there is neither a backbone nor a weights file");
         return ki_hint(err, KITH_EINVAL, "write model: {backbone: …}; `kith list backbones` prints them");
     }
-    if (m->whiten && m->heads > 1) {
-        ki_fail(err, KITH_EINVAL,
-                "model: whiten with %lld heads; wanted one head: each has a length of its own",
-                (long long)m->heads);
-        return ki_hint(err, KITH_EINVAL, "leave model.whiten out");
-    }
     if (!*m->backbone) return KITH_OK;
     KI_TRY(check_backbone(r, err));
     /* Only the graph is built: sizes that do not fit and unknown options are found here. How many numbers a feature has
@@ -385,7 +389,52 @@ static kith_status read_optim(ki_recipe *r, kith_error *err) {
     return ki_hint(err, KITH_EINVAL, "say how long to train, as in optim: {steps: 5000}");
 }
 
-static kith_status check_objective(const ki_recipe *r, kith_error *err) {
+/* A name that the objective does not have is found before anything else is read. */
+static kith_status check_variant(const ki_objective *objective, const char *name, kith_error *err) {
+    ki_variant all[KI_MOST_VARIANTS];
+    const char *names[KI_MOST_VARIANTS];
+    size_t n = ki_objective_variants(objective, all, KI_MOST_VARIANTS);
+    if (n > KI_MOST_VARIANTS) n = KI_MOST_VARIANTS;
+    for (size_t i = 0; i < n; i++) {
+        names[i] = all[i].name;
+        if (strcmp(name, names[i]) == 0) return KITH_OK;
+    }
+    return ki_prefix(err, ki_fail_unknown(err, "variant", name, names, n), "eval.variants");
+}
+
+static kith_status name_variants(ki_recipe *r, const ki_value *list, kith_error *err) {
+    r->n_variants = 0;
+    for (const ki_value *v = list->first; v; v = v->next) {
+        char found[80];
+        if (v->kind != KI_VALUE_SCALAR || r->n_variants == KI_MOST_VARIANTS)
+            return ki_fail(err, KITH_EINVAL, "eval: variants has %s; wanted at most %d names",
+                           ki_value_describe(v, found, sizeof found), KI_MOST_VARIANTS);
+        r->variant[r->n_variants++] = v->text;
+    }
+    return KITH_OK;
+}
+
+static kith_status read_variants(ki_recipe *r, const ki_objective *objective, kith_error *err) {
+    const ki_value *given = r->eval.variants;
+    char found[80];
+    r->variants = r->eval.listed ? KI_VARIANTS_LISTED : KI_VARIANTS_NONE;
+    if (!given || given->kind == KI_VALUE_NULL) return KITH_OK;
+    if (given->kind == KI_VALUE_LIST) {
+        r->variants = given->n_items ? KI_VARIANTS_NAMED : KI_VARIANTS_NONE;
+        KI_TRY(name_variants(r, given, err));
+        for (size_t i = 0; i < r->n_variants; i++) KI_TRY(check_variant(objective, r->variant[i], err));
+        return KITH_OK;
+    }
+    const bool is_true = given->kind == KI_VALUE_SCALAR && strcmp(given->text, "true") == 0,
+               is_false = given->kind == KI_VALUE_SCALAR && strcmp(given->text, "false") == 0;
+    r->variants = is_true ? KI_VARIANTS_ALL : KI_VARIANTS_NONE;
+    if (is_true || is_false) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "eval: variants is %s; wanted true, false or a list of names",
+            ki_value_describe(given, found, sizeof found));
+    return ki_hint(err, KITH_EINVAL, "every network has [embedding_white]");
+}
+
+static kith_status check_objective(ki_recipe *r, kith_error *err) {
     const int64_t heads = r->model.heads;
     const ki_sizes sizes = {.n_classes = 4,
                             .embedding = 16 * heads,
@@ -393,9 +442,15 @@ static kith_status check_objective(const ki_recipe *r, kith_error *err) {
                             .map = 16,
                             .no_map = r->is_features,
                             .heads = heads};
-    if (r->objective) return ki_objective_check(r->objective, &sizes, err);
-    ki_fail(err, KITH_EINVAL, "there is no objective: section");
-    return ki_hint(err, KITH_EINVAL, "write objective: {loss: {name: …}}; see `kith list losses`");
+    ki_objective *objective = NULL;
+    if (!r->objective) {
+        ki_fail(err, KITH_EINVAL, "there is no objective: section");
+        return ki_hint(err, KITH_EINVAL, "write objective: {loss: {name: …}}; see `kith list losses`");
+    }
+    KI_TRY(ki_objective_outline(r->objective, &sizes, &objective, err));
+    const kith_status status = read_variants(r, objective, err);
+    ki_objective_free(objective);
+    return status;
 }
 
 /* A pair loss learns from two images of one class and one of another; a batch that cannot hold them teaches nothing. */
@@ -436,10 +491,10 @@ static kith_status read_sections(ki_recipe *r, kith_error *err) {
     KI_TRY(ki_input_parse(r->is_features ? NULL : r->input, &r->train, &r->test, err));
     KI_TRY(read_model(r, err));
     KI_TRY(ki_options_parse(ki_sampler_options, r->batch_map, NULL, "batch", &r->batch, err));
+    KI_TRY(ki_options_parse(eval_options, r->eval_map, NULL, "eval", &r->eval, err));
     KI_TRY(check_objective(r, err));
     KI_TRY(check_batch(r, err));
     KI_TRY(read_optim(r, err));
-    KI_TRY(ki_options_parse(eval_options, r->eval_map, NULL, "eval", &r->eval, err));
     KI_TRY(read_k(r, err));
     KI_TRY(ki_options_parse(checkpoint_options, r->checkpoint_map, NULL, "checkpoint", &checkpoint, err));
     r->checkpoint_every = checkpoint.every;

@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/option.h"
+#include "base/variant.h"
 #include "data/sampler/sampler.h"
 #include "device/backend.h"
 #include "io/run_paths.h"
@@ -25,6 +26,13 @@
 #include "optim/optim.h"
 
 typedef enum ki_select { KI_SELECT_VALIDATION, KI_SELECT_TEST, KI_SELECT_LAST } ki_select;
+/* Which variants (base/variant.h) are scored: those that a term of the objective lists, none, all that there are, some. */
+typedef enum ki_variants_wanted {
+    KI_VARIANTS_LISTED,
+    KI_VARIANTS_NONE,
+    KI_VARIANTS_ALL,
+    KI_VARIANTS_NAMED
+} ki_variants_wanted;
 typedef enum ki_choose_by { KI_BY_MAP_AT_R, KI_BY_R_AT_1 } ki_choose_by;
 
 typedef struct ki_recipe_model {
@@ -42,19 +50,20 @@ typedef struct ki_recipe_model {
 } ki_recipe_model;
 
 typedef struct ki_recipe_eval {
-    int64_t every;     /* steps between evaluations; 0: at the start and at the end only */
-    const ki_value *k; /* R@K for these */
-    int metric;        /* a ki_choose_by */
-    int select;        /* a ki_select */
-    int64_t patience;  /* evaluations without a better score before the run stops; 0: never */
-    bool seen;         /* also judge images of training classes */
-    int64_t max_seen;  /* … at most so many, whole classes */
-    bool untrained;    /* score the test classes with the starting network too */
-    bool test;         /* score the test classes at all */
-    bool watch_test;   /* … and at every evaluation, for the record */
-    bool clustering;   /* cluster the test images at the end */
-    bool all_orders;   /* also score the descriptors that a term makes at test time */
-    int64_t batch;     /* images per pass; 0: as in training */
+    int64_t every;            /* steps between evaluations; 0: at the start and at the end only */
+    const ki_value *k;        /* R@K for these */
+    int metric;               /* a ki_choose_by */
+    int select;               /* a ki_select */
+    int64_t patience;         /* evaluations without a better score before the run stops; 0: never */
+    bool seen;                /* also judge images of training classes */
+    int64_t max_seen;         /* … at most so many, whole classes */
+    bool untrained;           /* score the test classes with the starting network too */
+    bool test;                /* score the test classes at all */
+    bool watch_test;          /* … and at every evaluation, for the record */
+    bool clustering;          /* cluster the test images at the end */
+    bool listed;              /* the older key all_orders: also score what a term of the objective lists */
+    const ki_value *variants; /* the newer one; where it is given it decides */
+    int64_t batch;            /* images per pass; 0: as in training */
 } ki_recipe_eval;
 
 typedef struct ki_recipe {
@@ -80,6 +89,9 @@ typedef struct ki_recipe {
     ki_optim_settings optim;
     ki_recipe_eval eval;
     int64_t n_k, k[32];
+    ki_variants_wanted variants;
+    const char *variant[KI_MOST_VARIANTS]; /* those that are named */
+    size_t n_variants;
     int64_t checkpoint_every, checkpoint_keep;
     double checkpoint_minutes;
     int64_t workers, cache_mib, ahead, most_bad, log_every;

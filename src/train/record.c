@@ -170,30 +170,37 @@ kith_status ki_record_add_step(ki_record *r, const ki_record_step *s, kith_error
     return put_charts(r, s->step, err);
 }
 
-static void put_alone(ki_record *r, const ki_order_recall *alone) {
-    kith_json_key(r->json, "order_recall_at_1");
-    kith_json_object_begin(r->json);
-    for (int64_t i = 0; i < alone->n; i++) {
-        char name[32];
-        ki_snprintf(name, sizeof name, "%lld", (long long)(i + 1));
-        key_real(r->json, name, alone->at_1[i]);
+static const ki_variant_scores *next_curve(const ki_variant_list *list, size_t *at) {
+    while (list && *at < list->n) {
+        const ki_variant_scores *v = &list->item[(*at)++];
+        if ((v->variant.has & KI_VARIANT_CURVE) && v->scores.is_there) return v;
     }
-    kith_json_object_end(r->json);
+    return NULL;
 }
 
-static void chart_alone(ki_record *r, const char *prefix, const ki_order_recall *alone) {
-    for (int64_t i = 0; i < alone->n; i++) {
-        char name[40];
-        ki_snprintf(name, sizeof name, "recall_1_order_%lld", (long long)(i + 1));
-        chart(r, prefix, name, alone->at_1[i]);
+static void put_variants(kith_json *json, const ki_variant_list *list) {
+    size_t at = 0;
+    const ki_variant_scores *v = next_curve(list, &at);
+    if (!v) return;
+    kith_json_key(json, "variant_recall_at_1");
+    kith_json_object_begin(json);
+    for (; v; v = next_curve(list, &at)) key_real(json, v->variant.name, v->scores.recall[0]);
+    kith_json_object_end(json);
+}
+
+static void chart_variants(ki_record *r, const char *prefix, const ki_variant_list *list) {
+    size_t at = 0;
+    for (const ki_variant_scores *v; (v = next_curve(list, &at));) {
+        char name[TAG_BYTES];
+        ki_snprintf(name, sizeof name, "recall_1_%s", v->variant.name);
+        chart(r, prefix, name, v->scores.recall[0]);
     }
 }
 
 kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, int64_t n_k, const int64_t *k,
-                               const ki_scores *scores, const ki_order_recall *alone, kith_error *err) {
+                               const ki_scores *scores, const ki_variant_list *variants, kith_error *err) {
     if (!r) return KITH_OK;
     kith_json *json = begin(r, "eval", step);
-    const bool has_orders = alone && alone->n > 0;
     kith_json_key(json, "split");
     kith_json_string(json, split);
     kith_json_key(json, "recall");
@@ -206,7 +213,7 @@ kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, in
     kith_json_object_end(json);
     key_real(json, "map_at_r", scores->map_at_r);
     key_real(json, "r_precision", scores->r_precision);
-    if (has_orders) put_alone(r, alone);
+    put_variants(json, variants);
     key_real(json, "seconds", scores->seconds);
     kith_json_object_end(json);
     KI_TRY(put_line(r, err));
@@ -219,7 +226,7 @@ kith_status ki_record_add_eval(ki_record *r, int64_t step, const char *split, in
     }
     chart(r, prefix, "map_at_r", scores->map_at_r);
     chart(r, prefix, "r_precision", scores->r_precision);
-    if (has_orders) chart_alone(r, prefix, alone);
+    chart_variants(r, prefix, variants);
     return put_charts(r, step, err);
 }
 

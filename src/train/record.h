@@ -3,7 +3,7 @@
 #ifndef KI_RECORD_H
 #define KI_RECORD_H
 
-#include "judge/orders.h"
+#include "judge/variants.h"
 #include "train/learner.h"
 
 /* NULL is a record that keeps nothing: the add functions and ki_record_cut then do nothing. */
@@ -22,9 +22,9 @@ typedef struct ki_record_step {
 } ki_record_step;
 
 kith_status ki_record_add_step(ki_record *record, const ki_record_step *step, kith_error *err);
-/* alone (may be NULL, or have none): R@1 by each order. */
+/* variants (may be NULL, or have none): R@1 of those with a curve. */
 kith_status ki_record_add_eval(ki_record *record, int64_t step, const char *split, int64_t n_k,
-                               const int64_t *k, const ki_scores *scores, const ki_order_recall *alone,
+                               const int64_t *k, const ki_scores *scores, const ki_variant_list *variants,
                                kith_error *err);
 /* kind "warning" or "note"; `images` (may be NULL) are n paths. */
 kith_status ki_record_add_text(ki_record *record, const char *kind, int64_t step, const char *text,

@@ -144,13 +144,12 @@ static kith_status write_together(const repeat *r, const char *selection, kith_e
     ki_path path;
     double seconds = 0;
     for (int k = 0; k < r->n_done; k++) seconds += r->result[k].seconds;
+    const ki_card_entry entries[] = {ki_entry_text("selection", selection), ki_entry_int("n_runs", r->n_done),
+                                     ki_entry_int("folds", recipe->folds),
+                                     ki_entry_int("seeds", recipe->seeds), ki_entry_real("seconds", seconds)};
     KI_CHECK(kith_json_new(&json, err));
     kith_json_object_begin(json);
-    ki_card_put_text(json, "selection", selection);
-    ki_card_put_int(json, "n_runs", r->n_done);
-    ki_card_put_int(json, "folds", recipe->folds);
-    ki_card_put_int(json, "seeds", recipe->seeds);
-    ki_card_put_real(json, "seconds", seconds);
+    ki_card_put(json, &(ki_card_content){.first = entries, .n_first = sizeof entries / sizeof entries[0]});
     KI_CHECK(ki_card_put_runs(json, r->card, r->n_done, recipe->k, recipe->n_k, err));
     kith_json_object_end(json);
     KI_CHECK(ki_path_print(&path, err, "%s/result.json", r->options->folder));

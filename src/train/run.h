@@ -4,8 +4,8 @@
 
 #include "data/loader/cache.h"
 #include "embed/embedder.h"
-#include "judge/orders.h"
 #include "judge/per_query.h"
+#include "judge/variants.h"
 #include "kith/experimental/json.h"
 #include "kith/train.h"
 #include "train/checkpoint.h"
@@ -36,7 +36,6 @@ typedef struct ki_train_result {
     /* Of `test`, over queries; NaN where a result that was read back has none. */
     kith_interval recall_at_1, map_at_r, r_precision;
     ki_clustered clustered; /* of the test classes */
-    ki_orders orders; /* of the test classes by a term's descriptors for test time; read back: only scores */
     double seconds, wall_seconds, images_per_second;
 } ki_train_result;
 
@@ -97,8 +96,11 @@ typedef struct ki_train_state {
     ki_objective *objective;
     ki_learner *learner;
     ki_embedder *embedder;
-    ki_description *orders; /* from the first evaluation that scores every order; NULL: none does */
-    bool orders_failed;     /* there was no memory for that */
+    ki_variant variant[KI_MOST_VARIANTS]; /* that are scored beside the embedding */
+    size_t n_variants;
+    ki_description
+        *description;        /* from the first evaluation that scores variants of a term; NULL: none does */
+    bool description_failed; /* there was no memory for that */
     kith_transform train_transform, test_transform;
     ki_cache *cache; /* of the loader; one for all ranks of a machine */
     ki_loader *loader;
@@ -235,29 +237,28 @@ kith_status ki_train_watch_alike(ki_train_state *run, double alike, bool is_eval
 
 /* finish.c: the chosen model, test classes, result card. */
 kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err);
-/* orders.c: every order (HORDE) on its own at an evaluation, where the objective has such things and the recipe wants
- * them: begin makes run->orders unless it is there. */
-kith_status ki_train_orders_begin(ki_train_state *run, kith_error *err);
-void ki_train_orders_end(ki_train_state *run); /* before the learner goes */
-/* Of a split: scores by the embedding, and R@1 by each order alone. Where memory lacks it says so, ends the orders and
- * leaves *ret_scores as it was. */
-kith_status ki_train_orders_judge(ki_train_state *run, const ki_items *items, ki_scores *ret_scores,
-                                  ki_order_recall *ret_alone, kith_error *err);
-/* Fills the result's orders, at the end. */
-kith_status ki_train_all_orders(ki_train_state *run, ki_train_result *result, kith_error *err);
+/* variants.c: those of the objective that the recipe wants, once the objective is made. */
+void ki_train_choose_variants(ki_train_state *run);
+/* Those with a curve at an evaluation: begin makes run->description unless it is there or nothing needs it. */
+kith_status ki_train_variants_begin(ki_train_state *run, kith_error *err);
+void ki_train_variants_end(ki_train_state *run); /* before the learner goes */
+/* Of a split: scores by the embedding, and by each of these variants. If memory is short, warns, ends the description and leaves
+ * *ret_scores and *ret_list as they were. */
+kith_status ki_train_variants_judge(ki_train_state *run, const ki_items *items, ki_scores *ret_scores,
+                                    ki_variant_list *ret_list, kith_error *err);
+/* All of them on the test classes, at the end, with the model of that step. */
+kith_status ki_train_variants_score(ki_train_state *run, int64_t step, ki_variant_list *ret_list,
+                                    kith_error *err);
 /* Training images that something is fitted on: all, or every k-th of many. The caller frees ret->item. */
 kith_status ki_train_choose_fitted(const ki_train_state *run, ki_items *ret, kith_error *err);
 /* whiten.c: with model.whiten, changes the embedding layer of the model as it is. */
 kith_status ki_train_whiten(ki_train_state *run, kith_error *err);
-/* order_curves.c: what the log says of every order alone, by split, into the object that is open; nothing when it says
- * nothing. */
-kith_status ki_train_put_order_curves(const ki_train_state *run, kith_json *json, kith_error *err);
 /* card.c */
 kith_status ki_train_write_run(const ki_train_state *run, kith_error *err);
 kith_status ki_train_read_run(const char *folder, ki_beginning *ret_beginning, kith_error *err);
 kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,
                                   const kith_intervals *intervals, const ki_per_query *queries,
-                                  kith_error *err);
+                                  const ki_variant_list *variants, kith_error *err);
 kith_status ki_train_read_result(const char *folder, const ki_recipe *recipe, ki_train_result *ret_result,
                                  kith_error *err);
 /* pairs.c: the weights that the loss gives to the pairs of a training batch with the present network (kept

@@ -180,6 +180,7 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                       .heads = run->net.heads};
     ki_train_share_out(run, &sizes);
     KI_TRY(ki_objective_new(r->objective, &sizes, (uint64_t)r->seed, &run->objective, err));
+    ki_train_choose_variants(run);
     const ki_learner_settings settings = {
         .backend = run->backend,
         .net = &run->net,
@@ -367,7 +368,7 @@ void ki_train_release(ki_train_state *run) {
     ki_loader_free(run->loader);
     ki_cache_free(run->cache);
     ki_record_close(run->record);
-    ki_train_orders_end(run);
+    ki_train_variants_end(run);
     ki_embedder_free(run->embedder);
     ki_learner_free(run->learner);
     ki_device_comm_close(run->device_comm);

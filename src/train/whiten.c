@@ -2,7 +2,8 @@
  *
  * Directions in which training images hardly differ may still tell other classes apart, but a cosine hears only the loud ones. The map
  * of knn/whiten.h evens them out. It is linear, and embeddings are compared by direction, so the layer W f + b becomes
- * (A W) f + A b: the model stays a network like any other. Source: Jégou and Chum, ECCV 2012 (for descriptors). */
+ * (A W) f + A b: the model stays a network like any other. The heads of an ensemble share that layer and are normalised one by
+ * one, so they share one map, which is made of the vectors of all heads. Source: Jégou and Chum, ECCV 2012 (for descriptors). */
 #include "knn/whiten.h"
 #include "base/alloc.h"
 #include "base/parallel.h"
@@ -35,7 +36,7 @@ static void multiply_rows(void *context, int64_t begin, int64_t end) {
 
 static kith_status change(ki_train_state *run, const char *name, const double *map, kith_error *err) {
     kith_status status;
-    const int64_t dim = run->net.embedding;
+    const int64_t dim = run->net.embedding / run->net.heads;
     const ki_param *param = ki_params_find(run->params, name);
     ki_real *values = NULL;
     if (!param) return KITH_OK; /* a layer without a bias */
@@ -54,9 +55,10 @@ static kith_status whiten(ki_train_state *run, ki_vectors *v, kith_error *err) {
     const float *rows = NULL;
     double *map = NULL;
     KI_CHECK(ki_vectors_host(v, &rows, err));
-    KI_CHECK(ki_alloc_or(&map, (size_t)(v->dim * v->dim), sizeof *map, "a whitening", err));
+    const int64_t heads = run->net.heads, dim = v->dim / heads;
+    KI_CHECK(ki_alloc_or(&map, (size_t)(dim * dim), sizeof *map, "a whitening", err));
     kith_error why = {0};
-    status = ki_whiten_map(rows, v->n, v->dim, map, &why);
+    status = ki_whiten_map(rows, v->n * heads, dim, map, &why);
     if (status == KITH_EINVAL) { /* training is done, and its model is good without */
         status = ki_train_say(run, KITH_TRAIN_WARNING, err, "the embedding layer is not whitened: %s",
                               why.message);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/json.h"
 #include "judge/card.h"
 #include "kith/text.h"
 #include "support/testing.h"
@@ -86,6 +87,42 @@ static void test_variants_by_name(void **state) {
         assert_null(kith_card_text(card, "transductive.recall.1"));
         kith_card_free(card);
     }
+}
+
+/* R@1 of single vectors was inside the first variant's block. Readers find them by today's names, and by those in today's cards. */
+static void test_variants_of_earlier_cards(void **state) {
+    (void)state;
+    static const char *const names[] = {"all_orders", "all_orders_white", "order_2", "side_by_side"};
+    kith_card *older = read_card(OLD "run/result.json");
+    assert_real(older, "order_2.recall.1", 0.2777777777777778);
+    assert_real(older, "side_by_side.recall.1", 0.19444444444444445);
+    assert_null(kith_card_text(older, "order_3.recall.1"));
+    assert_null(kith_card_text(older, "order_22.recall.1"));
+    const ki_value *root = NULL;
+    ki_arena arena = {0};
+    kith_error err = {0};
+    ki_value *parsed = NULL;
+    assert_ok(ki_json_read(OLD "run/result.json", &arena, &parsed, &err), &err);
+    root = parsed;
+    ki_card_variant v;
+    for (size_t i = 0; i < N_ROWS(names); i++) {
+        if (!ki_card_variant_at(root, i, &v)) fail_msg("no variant %zu; wanted %s", i, names[i]);
+        assert_string_equal(v.name, names[i]);
+        assert_string_equal(v.transform, i == 0 ? "pca" : i == 1 ? "pca_white" : "none");
+        assert_true(i < 2 ? strcmp(v.fitted_on, "training") == 0 : v.fitted_on == NULL);
+    }
+    assert_false(ki_card_variant_at(root, N_ROWS(names), &v));
+    ki_arena_release(&arena);
+    kith_card *now =
+        write_and_read("now.json",
+                       "{\"test\": {\"recall\": {\"1\": 0.5}}, \"variants\": [{\"name\": \"all_orders\"}, "
+                       "{\"name\": \"order_3\", \"recall\": {\"1\": 0.25}}]}");
+    assert_real(now, "all_orders.order_recall_at_1.1", 0.5);
+    assert_real(now, "all_orders.order_recall_at_1.3", 0.25);
+    assert_null(kith_card_text(now, "all_orders.order_recall_at_1.2"));
+    assert_null(kith_card_text(now, "all_orders.side_by_side_recall_at_1"));
+    kith_card_free(older);
+    kith_card_free(now);
 }
 
 /* The card of several runs has the variants of one, as a list or as blocks, with means. */
@@ -446,6 +483,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_of_old_cards),
                                        cmocka_unit_test(test_variants_by_name),
                                        cmocka_unit_test(test_variants_of_runs),
+                                       cmocka_unit_test(test_variants_of_earlier_cards),
                                        cmocka_unit_test(test_a_run_beside_an_evaluation),
                                        cmocka_unit_test(test_what_speaks_against_comparing),
                                        cmocka_unit_test(test_what_both_leave_out),

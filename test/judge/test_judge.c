@@ -1,10 +1,10 @@
-/* Judging vectors: by their roles, with as many clusters as classes, side by side and after a PCA. */
+/* Judging vectors: by their roles, with as many clusters as classes, and by a device without memory. */
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "judge/orders.h"
+#include "judge/judge.h"
 #include "kith/data.h"
 #include "knn/pca.h"
 #include "support/testing.h"
@@ -201,178 +201,9 @@ static void test_a_device_without_memory(void **state) {
     ki_vectors_release(&v);
 }
 
-/* Columns from .. from + width of rows, whitened on those of others: over the root of the variance and a tenth of the mean one,
- * then `length` long. By hand, in double. */
-static void whiten_by_hand(const ki_vectors *fitted, const ki_vectors *rows, int64_t from, int64_t width,
-                           double length, int64_t to_dim, float *to) {
-    kith_pca pca;
-    kith_error err = {0};
-    kith_array columns;
-    assert_ok(kith_array_init(KITH_F32, 2, (int64_t[]){N, width}, &columns, &err), &err);
-    float *x = columns.data;
-    for (int64_t i = 0; i < N; i++)
-        memcpy(x + i * width, fitted->host + i * fitted->dim + from, (size_t)width * sizeof *x);
-    assert_ok(
-        kith_pca_fit(&columns, &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = width},
-                     &pca, &err),
-        &err);
-    const double *variance = pca.variance.data, *mean = pca.mean.data, *axis = pca.components.data;
-    double mean_variance = 0;
-    for (int64_t j = 0; j < width; j++) mean_variance += variance[j] / (double)width;
-    for (int64_t i = 0; i < N; i++) {
-        double white[8], sum = 0;
-        for (int64_t j = 0; j < width; j++) {
-            white[j] = 0;
-            for (int64_t c = 0; c < width; c++)
-                white[j] += axis[j * width + c] * ((double)rows->host[i * rows->dim + from + c] - mean[c]);
-            white[j] /= sqrt(variance[j] + 0.1 * mean_variance);
-            sum += white[j] * white[j];
-        }
-        for (int64_t j = 0; j < width; j++)
-            to[i * to_dim + from + j] = (float)(length * white[j] / sqrt(sum));
-    }
-    kith_array_release(&columns);
-    kith_pca_release(&pca);
-}
-
-/* Whitened one by one: first an embedding of 2, as long as all orders together, then two orders of 3. */
-static void test_each_order_white(void **state) {
-    (void)state;
-    enum { WIDE = 8, WIDTH = 3, EMBEDDING = 2, COMPONENTS = 4 };
-    ki_vectors fitted = vectors_of(5, WIDE), test = vectors_of(6, WIDE), by_hand[2], first;
-    ki_vectors *const from[2] = {&fitted, &test};
-    const int64_t k[] = {1, 2};
-    kith_error err = {0};
-    ki_orders found;
-    ki_scores wanted;
-    kith_pca pca;
-    kith_array projected;
-    for (int64_t i = 0; i < N; i++) fitted.host[i * WIDE + 3] *= 7, test.host[i * WIDE + 3] *= 7;
-    for (int w = 0; w < 2; w++) {
-        by_hand[w] = vectors_of(6, WIDE);
-        whiten_by_hand(&fitted, from[w], 0, EMBEDDING, sqrt(2), WIDE, by_hand[w].host);
-        whiten_by_hand(&fitted, from[w], EMBEDDING, WIDTH, 1, WIDE, by_hand[w].host);
-        whiten_by_hand(&fitted, from[w], EMBEDDING + WIDTH, WIDTH, 1, WIDE, by_hand[w].host);
-    }
-    const ki_orders_options options = {.k = k, .n_k = 2, .n = 2, .width = WIDTH, .n_components = COMPONENTS};
-    assert_ok(ki_judge_orders(&fitted, &test, &options, &found, &err), &err);
-    const kith_array rows[2] = {{KITH_F32, 2, {N, WIDE}, by_hand[0].host},
-                                {KITH_F32, 2, {N, WIDE}, by_hand[1].host}};
-    assert_ok(kith_pca_fit(&rows[0],
-                           &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = COMPONENTS},
-                           &pca, &err),
-              &err);
-    assert_ok(kith_pca_apply(&pca, &rows[1], &projected, &err), &err);
-    ki_vectors v = test;
-    v.dim = COMPONENTS;
-    v.host = projected.data;
-    assert_ok(ki_judge_scores(&v, k, 2, NULL, &wanted, NULL, &err), &err);
-    assert_float_equal(found.each_white.plain.map_at_r, wanted.map_at_r, 1e-9);
-    if (found.each_white.plain.map_at_r == found.fair.white.map_at_r)
-        fail_msg("MAP@R is %g whether orders are whitened one by one or together", wanted.map_at_r);
-    first = vectors_of(6, EMBEDDING);
-    for (int64_t i = 0; i < N; i++)
-        memcpy(first.host + i * EMBEDDING, by_hand[1].host + i * WIDE, EMBEDDING * sizeof(float));
-    assert_ok(ki_judge_scores(&first, k, 2, NULL, &wanted, NULL, &err), &err);
-    assert_float_equal(found.first_white.map_at_r, wanted.map_at_r, 1e-9);
-    kith_pca_release(&pca);
-    kith_array_release(&projected);
-    for (int w = 0; w < 2; w++) ki_vectors_release(&by_hand[w]);
-    ki_vectors_release(&first);
-    ki_vectors_release(&fitted);
-    ki_vectors_release(&test);
-}
-
-/* A row of two vectors of 3 behind an embedding of 2: each scored as if it were alone. */
-static void test_orders(void **state) {
-    (void)state;
-    enum { WIDE = 8, WIDTH = 3, EMBEDDING = 2 };
-    ki_vectors fitted = vectors_of(5, WIDE), test = vectors_of(6, WIDE);
-    ki_vectors part = vectors_of(6, WIDTH);
-    const int64_t k[] = {1, 2};
-    kith_error err = {0};
-    ki_orders found;
-    ki_scores alone;
-    for (int64_t i = 0; i < N; i++)
-        memcpy(part.host + i * WIDTH, test.host + i * WIDE + EMBEDDING + WIDTH, WIDTH * sizeof(float));
-    const ki_orders_options options = {
-        .k = k, .n_k = 2, .n = 2, .width = WIDTH, .recall = 0.125, .n_components = 4, .has_clustering = true};
-    assert_ok(ki_judge_orders(&fitted, &test, &options, &found, &err), &err);
-    assert_ok(ki_judge_scores(&part, k, 2, NULL, &alone, NULL, &err), &err);
-    assert_int_equal(found.alone.n, 3);
-    assert_true(found.alone.at_1[0] == 0.125);
-    assert_true(found.alone.at_1[2] == alone.recall[0]);
-    assert_ok(ki_judge_scores(&test, k, 2, NULL, &alone, NULL, &err), &err);
-    assert_true(found.side_by_side == alone.recall[0]);
-    assert_int_equal(found.fair.dim[0], WIDE);
-    assert_int_equal(found.fair.dim[1], 4);
-    assert_true(found.fair.plain.is_there && found.fair.white.is_there && found.fair.clustered.is_there);
-    /* The PCA by hand. */
-    kith_pca pca;
-    kith_array projected;
-    const kith_array rows = {KITH_F32, 2, {N, WIDE}, fitted.host},
-                     wanted = {KITH_F32, 2, {N, WIDE}, test.host};
-    assert_ok(kith_pca_fit(&rows, &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = 4},
-                           &pca, &err),
-              &err);
-    assert_ok(kith_pca_apply(&pca, &wanted, &projected, &err), &err);
-    ki_vectors v = test;
-    v.dim = 4;
-    v.host = projected.data;
-    assert_ok(ki_judge_scores(&v, k, 2, NULL, &alone, NULL, &err), &err);
-    assert_true(found.fair.plain.map_at_r == alone.map_at_r);
-    kith_pca_release(&pca);
-    kith_array_release(&projected);
-    /* The same, fitted on what it is judged on. */
-    assert_ok(kith_pca_fit(&wanted, &(kith_pca_options){.size = sizeof(kith_pca_options), .n_components = 4},
-                           &pca, &err),
-              &err);
-    pca.whiten = true;
-    assert_ok(kith_pca_apply(&pca, &wanted, &projected, &err), &err);
-    v.host = projected.data;
-    assert_ok(ki_judge_scores(&v, k, 2, NULL, &alone, NULL, &err), &err);
-    assert_true(found.transductive.white.map_at_r == alone.map_at_r);
-    assert_true(found.transductive.plain.is_there && !found.transductive.clustered.is_there);
-    if (found.transductive.white.map_at_r == found.fair.white.map_at_r)
-        fail_msg("MAP@R is %g whether the PCA is fitted on the test rows or on others", alone.map_at_r);
-    kith_pca_release(&pca);
-    kith_array_release(&projected);
-    ki_vectors_release(&fitted);
-    ki_vectors_release(&test);
-    ki_vectors_release(&part);
-}
-
-/* One row for all: the embedding that begins it has the scores that it would have alone. */
-static void test_each_order(void **state) {
-    (void)state;
-    enum { WIDE = 8, WIDTH = 3, EMBEDDING = 2 };
-    ki_vectors test = vectors_of(6, WIDE), part = vectors_of(6, EMBEDDING);
-    const int64_t k[] = {1, 2};
-    kith_error err = {0};
-    ki_scores embedding, alone;
-    ki_order_recall found;
-    ki_orders_options options = {.k = k, .n_k = 2, .n = 2, .width = WIDTH};
-    for (int64_t i = 0; i < N; i++)
-        memcpy(part.host + i * EMBEDDING, test.host + i * WIDE, EMBEDDING * sizeof(float));
-    assert_ok(ki_judge_each_order(&test, &options, &embedding, &found, &err), &err);
-    assert_ok(ki_judge_scores(&part, k, 2, NULL, &alone, NULL, &err), &err);
-    assert_true(embedding.map_at_r == alone.map_at_r && embedding.recall[1] == alone.recall[1]);
-    assert_true(embedding.n_query == alone.n_query && embedding.alike == alone.alike);
-    assert_int_equal(found.n, 3);
-    assert_true(found.at_1[0] == alone.recall[0]);
-    /* Rows without room for an embedding, and rows that are too short. */
-    options.width = WIDE / 2;
-    assert_int_equal(ki_judge_each_order(&test, &options, &embedding, &found, &err), KITH_EINTERNAL);
-    options.width = WIDE;
-    assert_int_equal(ki_judge_each_order(&test, &options, &embedding, &found, &err), KITH_EINTERNAL);
-    ki_vectors_release(&test);
-    ki_vectors_release(&part);
-}
-
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_roles),      cmocka_unit_test(test_clusters_of_some_rows),
-        cmocka_unit_test(test_orders),     cmocka_unit_test(test_each_order_white),
-        cmocka_unit_test(test_each_order), cmocka_unit_test(test_a_device_without_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_roles),
+                                       cmocka_unit_test(test_clusters_of_some_rows),
+                                       cmocka_unit_test(test_a_device_without_memory)};
     return cmocka_run_group_tests_name("judge/judge", tests, NULL, NULL);
 }

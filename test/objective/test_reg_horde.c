@@ -84,6 +84,47 @@ static void test_descriptors(void **state) {
     made_free(&none);
 }
 
+/* What can be scored: names, and which parts of a row they are. */
+static void test_variants(void **state) {
+    (void)state;
+    enum { ORDERS = 3, E = 3, ALL = 6 + ORDERS };
+    ki_variant list[KI_MOST_VARIANTS];
+    made m = made_of(
+        "loss: {name: binomial}\nregularizers: [{name: horde, orders: 3, dimension: 13, embedding: 3}]",
+        &taps_sizes);
+    assert_true(ki_objective_lists_variants(m.objective));
+    assert_int_equal(ki_objective_variants(m.objective, list, KI_MOST_VARIANTS), ALL);
+    const ki_parts parts = ki_objective_parts(m.objective);
+    assert_int_equal(parts.n, ORDERS);
+    assert_int_equal(ki_parts_before(&parts, parts.n), ki_objective_describe_dim(m.objective));
+    assert_int_equal(ki_parts_before(&parts, 2), TAPS_D + E);
+    static const char *const names[ALL] = {"all_orders",      "all_orders_white", "all_orders_each_white",
+                                           "embedding_white", "transductive",     "transductive_white",
+                                           "order_2",         "order_3",          "side_by_side"};
+    for (int i = 0; i < ALL; i++) {
+        const ki_variant *v = &list[i];
+        const bool alone = i == 6 || i == 7;
+        assert_string_equal(v->name, names[i]);
+        assert_int_equal(v->n_parts, alone || i == 3 ? 1 : ORDERS);
+        assert_int_equal(v->first_part, alone ? i - 5 : 0);
+        assert_true(((v->has & KI_VARIANT_CURVE) != 0) == alone);
+        assert_true((v->fitted_on == KI_FITTED_TEST) == (strncmp(v->name, "transductive", 12) == 0));
+        assert_true(strlen(v->name) < KI_VARIANT_NAME);
+    }
+    /* A list that is too short for all. */
+    list[2].name = "as it was";
+    assert_int_equal(ki_objective_variants(m.objective, list, 2), ALL);
+    assert_string_equal(list[2].name, "as it was");
+    made_free(&m);
+    made none = made_of("loss: {name: binomial}\nregularizers: [entropy]", &taps_sizes);
+    assert_false(ki_objective_lists_variants(none.objective));
+    assert_int_equal(ki_objective_variants(none.objective, list, KI_MOST_VARIANTS), 1);
+    assert_string_equal(list[0].name, "embedding_white");
+    assert_int_equal(ki_objective_parts(none.objective).n, 1);
+    assert_int_equal(ki_objective_parts(none.objective).width[0], TAPS_D);
+    made_free(&none);
+}
+
 /* Moments and their gradients with a budget; dimension 1,200 is three blocks. */
 enum { M = 4, C = 5, HW = 6, DIMENSION = 1200, K = 3 };
 
@@ -280,6 +321,7 @@ static void test_sizes_of_a_saved_state(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_variants),
         cmocka_unit_test(test_blocks_kept_or_computed_again),
         cmocka_unit_test(test_memory_is_bounded),
         cmocka_unit_test(test_threads_do_not_matter),

@@ -43,6 +43,20 @@ static void test_names_are_places(void **state) {
     ki_log_release(&log);
 }
 
+/* Earlier logs had orders by number, the embedding among them; they are curves of variants, as today's. */
+static void test_orders_of_earlier_logs(void **state) {
+    (void)state;
+    ki_log_file log = parse(
+        "{\"kind\":\"eval\",\"step\":5,\"split\":\"test\",\"recall\":{\"1\":0.5},"
+        "\"order_recall_at_1\":{\"1\":0.5,\"2\":0.25}}\n"
+        "{\"kind\":\"eval\",\"step\":6,\"split\":\"test\",\"recall\":{\"1\":0.75},"
+        "\"variant_recall_at_1\":{\"order_2\":0.125}}\n");
+    assert_curve(&log, "eval/test/variant_recall_at_1/order_2", (double[]){5, 0.25, 6, 0.125}, 2);
+    assert_null(ki_log_series(&log, "eval/test/variant_recall_at_1/order_1"));
+    assert_null(ki_log_series(&log, "eval/test/order_recall_at_1/2"));
+    ki_log_release(&log);
+}
+
 /* Resumed from step 2: the lines of the second try replace those of the first. */
 static void test_going_back_replaces(void **state) {
     (void)state;
@@ -76,6 +90,7 @@ static void test_many_curves_are_bounded(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_are_places),
+        cmocka_unit_test(test_orders_of_earlier_logs),
         cmocka_unit_test(test_going_back_replaces),
         cmocka_unit_test(test_many_curves_are_bounded),
     };

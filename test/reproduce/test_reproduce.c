@@ -397,6 +397,50 @@ static void test_search_on_validation_classes(void **state) {
     free(page);
 }
 
+/* Variants of a run: in its result, with their curves, in the notes of the page, and as lines of a drawing. */
+static void test_variants(void **state) {
+    (void)state;
+    char path[4096];
+    make_list();
+    snprintf(path, sizeof path, "%s/list/variants.yaml", testing_folder());
+    testing_write(path,
+                  "tables: [{name: all, title: All}]\n"
+                  "rows:\n"
+                  "  - {name: plain, table: all, set: ['objective.regularizers=[{name: horde, orders: 3, "
+                  "dimension: 16, embedding: 8}]']}\n"
+                  "  - {name: whole, of: plain, block: all_orders, table: all}\n"
+                  "  - {name: on-test, of: plain, block: transductive_white, table: all}\n"
+                  "  - {name: one, of: plain, block: order_3, table: all}\n"
+                  "curves: [{name: lines, title: Lines, variants: plain}]\n");
+    if (testing_run(output, sizeof output,
+                    "cd %s && %s reproduce list/variants.yaml --seeds 1 --out variants/results --runs "
+                    "variants/runs --page variants.md --pictures variants -s optim.steps=6 -s eval.every=2 "
+                    "-s eval.select=last",
+                    testing_folder(), testing_program()) != 0)
+        fail_msg("%s", output);
+    assert_true(number("variants", "plain-seed0", "curves.variants.seen.order_3.3.0") == 6);
+    const double last = number("variants", "plain-seed0", "curves.variants.test.order_2.1.1");
+    assert_true(fabs(last - number("variants", "plain-seed0", "result.order_2.recall.1")) < 1e-6);
+    char *page = tiny_read(".", "variants.md"), *lines = tiny_read("variants", "lines.svg"), note[128];
+    static const char *const names[] = {"test", "order_2", "order_3", "side_by_side"};
+    double recall[N_ROWS(names)];
+    for (size_t i = 0; i < N_ROWS(names); i++) {
+        snprintf(note, sizeof note, "result.%s.recall.1", names[i]);
+        recall[i] = 100 * number("variants", "plain-seed0", note);
+    }
+    snprintf(note, sizeof note,
+             "* whole: R@1 without the PCA: embedding %.1f, order_2 %.1f, order_3 %.1f, side_by_side %.1f.\n",
+             recall[0], recall[1], recall[2], recall[3]);
+    if (!strstr(page, note)) fail_msg("no '%s' in %s", note, page);
+    assert_non_null(strstr(page, "* on-test: transductive: its PCA is fitted on the test images"));
+    snprintf(note, sizeof note, "| one | 1 | %.1f |", recall[2]);
+    if (!strstr(page, note)) fail_msg("no '%s' in %s", note, page);
+    assert_non_null(strstr(lines, ">embedding<"));
+    assert_non_null(strstr(lines, ">order 3<"));
+    free(page);
+    free(lines);
+}
+
 /* ---- what goes wrong ---- */
 
 static void test_a_failing_run_is_recorded(void **state) {
@@ -608,6 +652,7 @@ int main(void) {
         cmocka_unit_test(test_results_of_other_data),
         cmocka_unit_test(test_no_run_past_the_time),
         cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_variants),
         cmocka_unit_test(test_search_on_validation_classes),
         cmocka_unit_test(test_a_failing_run_is_recorded),
         cmocka_unit_test(test_broken_results_are_refused),

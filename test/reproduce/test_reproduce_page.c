@@ -237,6 +237,7 @@ static void test_overviews_are_checked(void **state) {
         {"gains: {series: [{title: A, rows: [c]}]}\n", "gains is called ''; wanted a name for a file"},
         {"gains: {name: g, series: [{title: A, rows: c}]}\n", "gains: rows is"},
         {"curves: [{name: g, orders: b}]\n", "g: unknown row 'b'"},
+        {"curves: [{name: g, variants: b}]\n", "g: unknown row 'b'"},
     };
     char path[4096], text[1024];
     snprintf(path, sizeof path, "%s/overview.yaml", testing_folder());
@@ -296,7 +297,12 @@ static void test_odd_curves(void **state) {
     (void)state;
     static const char *const curves[] = {
         "{\"seen\": [[0, 0.1], [\"x\", 2], [5], 7, [3, 0.2], [1, 0.4], [1e300, 1e300]], \"test\": \"no\"}",
-        "{\"seen\": [[0, 0.5]], \"test\": [[0, 0.5], [0, 0.5]]}", "{}", "{\"seen\": null, \"test\": {}}"};
+        "{\"seen\": [[0, 0.5]], \"test\": [[0, 0.5], [0, 0.5]]}",
+        "{}",
+        "{\"seen\": null, \"test\": {}}",
+        "{\"variants\": 3}",
+        "{\"variants\": {\"seen\": [1, 2]}}",
+        "{\"variants\": {\"seen\": {\"order_2\": 7, \"b\": [[0, 1], 3]}, \"test\": null}}"};
     char folder[4096], path[8192], text[2048];
     kith_error err = {0};
     kith_reproduce_options o = options_of();

@@ -423,7 +423,7 @@ static void test_orders_over_the_steps(void **state) {
         "-q -s optim.steps=6 -s eval.every=2 -s eval.watch_test=true -s checkpoint.every=3 "
         "-s 'objective.regularizers=[{name: horde, orders: 3, dimension: 32, embedding: 8}]'";
     static const char *const splits[] = {"seen", "validation", "test"};
-    char text[512], path[64];
+    char text[512];
     if (tiny_train(output, "each", horde) != 0) fail_msg("%s", output);
     snprintf(text, sizeof text, "%s -s eval.all_orders=false", horde);
     if (tiny_train(output, "each-off", text) != 0) fail_msg("%s", output);
@@ -432,25 +432,19 @@ static void test_orders_over_the_steps(void **state) {
         for (int step = 0; step <= 6; step += 2) {
             char *with = scores_of("each", step, splits[s]),
                  *without = scores_of("each-off", step, splits[s]);
-            char *orders = strstr(with, ", \"order_recall_at_1\": {\"1\": ");
+            char *orders = strstr(with, ", \"variant_recall_at_1\": {\"order_2\": ");
             if (!orders) fail_msg("no orders of %s at step %d: %s", splits[s], step, with);
-            assert_non_null(strstr(orders, "\"3\": "));
-            assert_null(strstr(orders, "\"4\": "));
-            assert_null(strstr(without, "order_recall_at_1"));
+            assert_non_null(strstr(orders, "\"order_3\": "));
+            assert_null(strstr(orders, "\"order_4\": "));
+            assert_null(strstr(without, "variant_recall_at_1"));
             /* The embedding is scored as if it were alone. */
             *orders = '\0';
             assert_string_equal(with, without);
             free(with);
             free(without);
         }
-        snprintf(path, sizeof path, "order_curves.%s.step.3", splits[s]);
-        assert_true(number("each", path) == 6);
-        snprintf(path, sizeof path, "order_curves.%s.1.3", splits[s]);
-        const double last = number("each", path);
-        assert_true(last >= 0 && last <= 1);
     }
-    assert_string_equal(word("each-off", "order_curves.test.step.0"), "");
-    /* Cut the run back to the checkpoint of step 3 and go on: the card has the whole curve. */
+    /* Cut the run back to the checkpoint of step 3 and go on: the log has the whole curve. */
     if (testing_run(output, sizeof output,
                     "cd %s && cp -r each each-on && rm each-on/result.json "
                     "each-on/checkpoints/step-00000006.safetensors",
@@ -459,9 +453,88 @@ static void test_orders_over_the_steps(void **state) {
     if (testing_run(output, sizeof output, "%s train %s/each-on --resume -q --no-report", testing_program(),
                     testing_folder()) != 0)
         fail_msg("%s", output);
-    for (int i = 0; i < 4; i++) {
-        snprintf(path, sizeof path, "order_curves.test.3.%d", i);
-        assert_true(number("each", path) == number("each-on", path));
+    for (int step = 0; step <= 6; step += 2) {
+        char *whole = scores_of("each", step, "test"), *parts = scores_of("each-on", step, "test");
+        assert_string_equal(whole, parts);
+        free(whole);
+        free(parts);
+    }
+}
+
+/* eval.variants: what every network has is scored where it is asked for, and is the same whoever makes the rows. */
+static void test_variants_by_choice(void **state) {
+    (void)state;
+#define SHORT "-q -s optim.steps=6 -s eval.every=3 "
+#define HORDE "-s 'objective.regularizers=[{name: horde, orders: 3, dimension: 32, embedding: 8}]' "
+    static const struct {
+        const char *out, *arguments, *first, *second; /* names of variants; "": none */
+    } rows[] = {
+        {"plain", SHORT "-s eval.select=last", "", ""},
+        {"asked", SHORT "-s eval.select=last -s eval.variants=true", "embedding_white", ""},
+        {"named", SHORT "-s eval.select=last -s 'eval.variants=[embedding_white]'", "embedding_white", ""},
+        {"heads", SHORT "-s model.heads=2 -s 'eval.variants=[embedding_white]'", "embedding_white", ""},
+        {"horde", SHORT "-s eval.select=last " HORDE, "all_orders", "all_orders_white"},
+        {"off", SHORT "-s eval.select=last -s eval.variants=false " HORDE, "", ""},
+        {"one",
+         SHORT "-s eval.select=last -s eval.all_orders=false -s 'eval.variants=[embedding_white]' " HORDE,
+         "embedding_white", ""},
+        {"some", SHORT "-s eval.select=last -s 'eval.variants=[order_3, all_orders]' " HORDE, "all_orders",
+         "order_3"},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        if (tiny_train(output, rows[i].out, rows[i].arguments) != 0) fail_msg("%s", output);
+        if (strcmp(word(rows[i].out, "variants.0.name"), rows[i].first) != 0)
+            fail_msg("%s: %s", rows[i].out, word(rows[i].out, "variants.0.name"));
+        assert_string_equal(word(rows[i].out, "variants.1.name"), rows[i].second);
+    }
+    tiny_assert_same("plain", "asked", "model.safetensors");
+    assert_true(number("asked", "embedding_white.recall.1") == number("named", "embedding_white.recall.1"));
+    assert_true(number("asked", "embedding_white.dim.1") == 8);
+    /* From embeddings, and from rows that the regularizer makes. */
+    static const char *const scores[] = {"embedding_white.recall.1", "embedding_white.map_at_r"};
+    for (size_t k = 0; k < N_ROWS(scores); k++)
+        assert_true(number("one", scores[k]) == number("horde", scores[k]));
+    char *log = tiny_read("some", "log.jsonl");
+    assert_non_null(strstr(log, "\"order_3\""));
+    assert_null(strstr(log, "\"order_2\""));
+    free(log);
+}
+
+/* A model that is chosen earlier has no descriptors; the embedding can be whitened all the same. */
+static void test_variants_of_an_earlier_model(void **state) {
+    (void)state;
+    static const char chosen[] =
+        "-q -s optim.steps=4 -s eval.every=2 -s optim.lr=1 -s eval.metric=r_at_1 " HORDE;
+    char text[512];
+    if (tiny_train(output, "earlier", chosen) != 0) fail_msg("%s", output);
+    if (number("earlier", "step") == 4) skip();
+    assert_string_equal(word("earlier", "variants.0.name"), "");
+    snprintf(text, sizeof text, "%s -s eval.variants=true", chosen);
+    if (tiny_train(output, "earlier-asked", text) != 0) fail_msg("%s", output);
+    assert_string_equal(word("earlier-asked", "variants.0.name"), "embedding_white");
+    assert_string_equal(word("earlier-asked", "variants.1.name"), "");
+    assert_true(number("earlier-asked", "embedding_white.step") == number("earlier", "step"));
+    char *log = tiny_read("earlier-asked", "log.jsonl");
+    if (!strstr(log, "variant all_orders is not scored: its term is that of the last step, 4"))
+        fail_msg("%s", log);
+    free(log);
+}
+
+static void test_unknown_variants(void **state) {
+    (void)state;
+    static const struct {
+        const char *arguments, *wanted;
+    } rows[] = {
+        {"-s 'eval.variants=[all_orders]'", "eval.variants: unknown variant 'all_orders'"},
+        {"-s 'eval.variants=[embeding_white]'", "did you mean 'embedding_white'?"},
+        {"-s eval.variants=some", "eval: variants is 'some'; wanted true, false or a list of names"},
+        {"-s 'eval.variants=[[a]]'", "eval: variants has "},
+        {"-s 'eval.variants=[order_4]' " HORDE, "unknown variant 'order_4'"},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_int_not_equal(tiny_train(output, "unknown", rows[i].arguments), 0);
+        if (!strstr(output, rows[i].wanted)) fail_msg("wanted '%s', found: %s", rows[i].wanted, output);
+        assert_false(tiny_exists("unknown", "run.json"));
     }
 }
 
@@ -664,6 +737,9 @@ int main(void) {
         cmocka_unit_test(test_watching_without_validation),
         cmocka_unit_test(test_clustering_is_eval_s),
         cmocka_unit_test(test_all_orders),
+        cmocka_unit_test(test_variants_by_choice),
+        cmocka_unit_test(test_variants_of_an_earlier_model),
+        cmocka_unit_test(test_unknown_variants),
         cmocka_unit_test(test_orders_over_the_steps),
         cmocka_unit_test(test_test_classes_left_alone),
         cmocka_unit_test(test_folds_and_seeds),

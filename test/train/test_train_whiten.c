@@ -40,15 +40,16 @@ static kith_tensors *model_of(const char *file) {
     return model;
 }
 
-/* found = map wanted, [DIM, width] each. */
-static void check_product(const kith_array *found, const kith_array *before, const double *map) {
-    const int64_t width = kith_array_count(before) / DIM;
+/* found = map before, [dim, width] each. */
+static void check_product_of(const kith_array *found, const kith_array *before, const double *map,
+                             int64_t dim) {
+    const int64_t width = kith_array_count(before) / dim;
     const float *a = found->data, *b = before->data;
     assert_int_equal(kith_array_count(found), kith_array_count(before));
-    for (int64_t r = 0; r < DIM; r++) {
+    for (int64_t r = 0; r < dim; r++) {
         for (int64_t c = 0; c < width; c++) {
             double wanted = 0;
-            for (int64_t k = 0; k < DIM; k++) wanted += map[r * DIM + k] * (double)b[k * width + c];
+            for (int64_t k = 0; k < dim; k++) wanted += map[r * dim + k] * (double)b[k * width + c];
             assert_float_equal(a[r * width + c], wanted, 1e-4);
         }
     }
@@ -74,10 +75,10 @@ static void test_the_layer(void **state) {
     kith_tensors *plain = model_of("plain/model.safetensors"), *white = model_of("white/model.safetensors");
     assert_ok(kith_tensors_get(plain, "embedding.weight", &a, &err), &err);
     assert_ok(kith_tensors_get(white, "embedding.weight", &b, &err), &err);
-    check_product(&b, &a, map);
+    check_product_of(&b, &a, map, DIM);
     assert_ok(kith_tensors_get(plain, "embedding.bias", &a, &err), &err);
     assert_ok(kith_tensors_get(white, "embedding.bias", &b, &err), &err);
-    check_product(&b, &a, map);
+    check_product_of(&b, &a, map, DIM);
     /* Everything else is as it was trained. */
     assert_ok(kith_tensors_get(plain, "conv1.weight", &a, &err), &err);
     assert_ok(kith_tensors_get(white, "conv1.weight", &b, &err), &err);
@@ -127,20 +128,55 @@ static void test_nothing_to_whiten(void **state) {
     tiny_assert_same("alike-plain", "alike", "model.safetensors");
 }
 
-static void test_refused_with_heads(void **state) {
+/* The heads of an ensemble share the layer, so they share the map: it is that of all heads' vectors, and every head of the result
+ * is the trained one times the map, normalised. */
+static void test_heads(void **state) {
     (void)state;
-    assert_int_not_equal(tiny_train(output, "heads", LAST "-s model.whiten=true -s model.heads=2"), 0);
-    if (!strstr(output, "whiten with 2 heads; wanted one head")) fail_msg("%s", output);
-    assert_false(tiny_exists("heads", "run.json"));
+    enum { HEADS = 2, HEAD = DIM / HEADS };
+#define ENSEMBLE LAST "-s model.heads=2 -s model.map_channels=12 "
+    static double map[HEAD * HEAD];
+    kith_error err;
+    kith_array train = {0}, before = {0}, after = {0}, a, b;
+    trained("heads", ENSEMBLE);
+    trained("heads-white", ENSEMBLE "-s model.whiten=true");
+    if (testing_run(
+            output, sizeof output,
+            "cd %s/tiny && awk -F, 'NR > 1 && $NF ~ /train/ {print $1}' ../heads/data.csv | xargs %s embed "
+            "../heads/model.safetensors -o ../heads.npy",
+            testing_folder(), testing_program()) != 0)
+        fail_msg("%s", output);
+    assert_ok(kith_npy_read(path_of("heads.npy"), &train, &err), &err);
+    assert_int_equal(train.dim[1], DIM);
+    assert_ok(ki_whiten_map(train.data, HEADS * train.dim[0], HEAD, map, &err), &err);
+    kith_tensors *plain = model_of("heads/model.safetensors"),
+                 *white = model_of("heads-white/model.safetensors");
+    assert_ok(kith_tensors_get(plain, "embedding.weight", &a, &err), &err);
+    assert_ok(kith_tensors_get(white, "embedding.weight", &b, &err), &err);
+    assert_int_equal(a.dim[0], HEAD);
+    check_product_of(&b, &a, map, HEAD);
+    assert_ok(kith_npy_read(path_of("heads/test/embedding.npy"), &before, &err), &err);
+    assert_ok(kith_npy_read(path_of("heads-white/test/embedding.npy"), &after, &err), &err);
+    for (int64_t h = 0; h < HEADS * before.dim[0]; h++) {
+        const float *x = (const float *)before.data + h * HEAD, *found = (const float *)after.data + h * HEAD;
+        double wanted[HEAD] = {0}, sum = 0;
+        for (int64_t r = 0; r < HEAD; r++) {
+            for (int64_t k = 0; k < HEAD; k++) wanted[r] += map[r * HEAD + k] * (double)x[k];
+            sum += wanted[r] * wanted[r];
+        }
+        for (int64_t r = 0; r < HEAD; r++) assert_float_equal(found[r], (float)(wanted[r] / sqrt(sum)), 1e-5);
+    }
+    kith_tensors_free(plain);
+    kith_tensors_free(white);
+    kith_array_release(&train);
+    kith_array_release(&before);
+    kith_array_release(&after);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_layer),
-        cmocka_unit_test(test_the_model_has_the_result_s_score),
-        cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_nothing_to_whiten),
-        cmocka_unit_test(test_refused_with_heads),
+        cmocka_unit_test(test_the_layer), cmocka_unit_test(test_the_model_has_the_result_s_score),
+        cmocka_unit_test(test_resumed),   cmocka_unit_test(test_nothing_to_whiten),
+        cmocka_unit_test(test_heads),
     };
     return cmocka_run_group_tests_name("train/whiten", tests, NULL, NULL);
 }

@@ -119,6 +119,22 @@ done:
     return status;
 }
 
+static kith_status columns(ki_backend *backend, const ki_rows *rows, int64_t from, int64_t width,
+                           float **ret_there, kith_error *err) {
+    float *x = NULL;
+    KI_TRY(ki_knn_cuda_take(backend, rows->n, width, sizeof *x, &x, err));
+    const cudaError_t error = cudaMemcpy2DAsync(
+        x, (size_t)width * sizeof *x, rows->there + from, (size_t)rows->dim * sizeof *x,
+        (size_t)width * sizeof *x, (size_t)rows->n, cudaMemcpyDeviceToDevice, ki_cuda_of(backend)->stream);
+    const kith_status status = error == cudaSuccess ? backend->type->memory.sync(backend, err)
+                                                    : ki_cuda_fail(err, error, "cudaMemcpy2DAsync");
+    if (status == KITH_OK)
+        *ret_there = x;
+    else
+        ki_cuda_free(backend, x);
+    return status;
+}
+
 /* ---- tiles ---- */
 
 typedef struct walk {
@@ -334,6 +350,7 @@ const ki_knn_device_type ki_knn_cuda = {.most_k = KI_KNN_MOST_K,
                                         .place = place,
                                         .scores = scores,
                                         .hold = hold,
+                                        .columns = columns,
                                         .means = ki_knn_cuda_means,
                                         .move = ki_knn_cuda_move,
                                         .means_read = ki_knn_cuda_means_read,

@@ -190,7 +190,7 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     return KITH_OK;
 }
 
-_Static_assert(KI_MOST_ORDERS - 1 <= KI_MOST_DESCRIPTORS, "a descriptor for every order from 2");
+_Static_assert((int)KI_MOST_ORDERS <= (int)KI_MOST_PARTS, "a part for the embedding and every order from 2");
 
 static int64_t describe_n(const ki_reg_in *in) {
     const ki_horde_settings *o = in->settings;
@@ -216,6 +216,38 @@ static kith_status describe(const ki_reg_in *in, ki_real *dst, kith_error *err) 
     return KITH_OK;
 }
 
+/* The paper's dagger is all orders after a PCA; how well each does alone says where it comes from. The embedding is the first
+ * order, so that part p of a row is order p + 1. */
+static size_t variants(const void *settings, ki_variant *ret, size_t most) {
+    const ki_horde_settings *o = settings;
+    static const char all[] = "the embedding and all orders side by side";
+    static const char *const names[] = {"order_2", "order_3", "order_4", "order_5",
+                                        "order_6", "order_7", "order_8"};
+    _Static_assert(sizeof names / sizeof names[0] == KI_MOST_ORDERS - 1, "a name for every order from 2");
+    const int n = (int)o->orders; /* parts of a row, too */
+    const ki_variant first[] = {
+        {"all_orders", all, 0, n, KI_CHANGE_PCA, KI_FITTED_TRAINING,
+         KI_VARIANT_INTERVALS | KI_VARIANT_CLUSTERS, 0},
+        {"all_orders_white", all, 0, n, KI_CHANGE_PCA_WHITE, KI_FITTED_TRAINING, 0, 0},
+        {"all_orders_each_white", all, 0, n, KI_CHANGE_EACH_WHITE_PCA, KI_FITTED_TRAINING,
+         KI_VARIANT_INTERVALS, 0},
+        ki_variant_embedding_white,
+        {"transductive", all, 0, n, KI_CHANGE_PCA, KI_FITTED_TEST, KI_VARIANT_INTERVALS, 0},
+        {"transductive_white", all, 0, n, KI_CHANGE_PCA_WHITE, KI_FITTED_TEST, 0, 0}};
+    const size_t n_first = sizeof first / sizeof first[0], n_all = n_first + (size_t)n;
+    for (size_t i = 0; i < n_all && i < most; i++) {
+        const int part = (int)(i - n_first) + 1;
+        if (i < n_first)
+            ret[i] = first[i];
+        else if (i + 1 < n_all)
+            ret[i] = (ki_variant){names[part - 1],   "one order alone", part, 1, KI_CHANGE_NONE,
+                                  KI_FITTED_NOTHING, KI_VARIANT_CURVE,  0};
+        else
+            ret[i] = (ki_variant){"side_by_side", all, 0, n, KI_CHANGE_NONE, KI_FITTED_NOTHING, 0, 0};
+    }
+    return n_all;
+}
+
 const ki_reg ki_reg_horde = {
     .method = {.name = "horde",
                .summary = "the same loss on high-order moments of the feature map",
@@ -229,4 +261,5 @@ const ki_reg ki_reg_horde = {
     .describe_dim = describe_dim,
     .describe_n = describe_n,
     .describe = describe,
+    .variants = variants,
 };

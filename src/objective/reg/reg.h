@@ -8,6 +8,7 @@
 #ifndef KI_OBJECTIVE_REG_H
 #define KI_OBJECTIVE_REG_H
 
+#include "base/variant.h"
 #include "objective/method.h"
 #include "objective/reg/tap.h"
 #include "objective/vec.h"
@@ -109,6 +110,9 @@ typedef struct ki_reg {
     int64_t (*describe_dim)(const ki_reg_in *in);
     int64_t (*describe_n)(const ki_reg_in *in);
     kith_status (*describe)(const ki_reg_in *in, ki_real *dst, kith_error *err);
+    /* What can be scored with these descriptors: part 0 of a row is the normalised embedding, part i the i-th descriptor.
+     * Writes at most `most` to ret_list, in the order they are shown in, and returns how many there are. NULL: none. */
+    size_t (*variants)(const void *settings, ki_variant *ret_list, size_t most);
 } ki_reg;
 
 #define X(name, device) extern const ki_reg ki_reg_##name;
