@@ -28,7 +28,7 @@ enum { INIT_AUTO, INIT_GLOROT, INIT_SIGNS };
 static const char *const inits[] = {"auto", "glorot", "signs", NULL};
 
 static const ki_option options[] = {
-    KI_OPTION_INT(ki_horde_settings, orders, 0, 0, KI_MOST_ORDERS,
+    KI_OPTION_INT(ki_horde_settings, orders, 0, 0, KI_HORDE_MOST_ORDERS,
                   "K: moments of order 2 to K; 0 = as a saved state has it, else 5",
                   "HORDE Sec. 4: 5, SOP and In-Shop 4"),
     KI_OPTION_INT(ki_horde_settings, dimension, 0, 0, 1e6,
@@ -91,9 +91,9 @@ static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_
     const ki_horde_settings *o = settings;
     char name[32];
     if (!sizes->map) return ki_fail_size(err, "horde", "the channels of the map");
-    if (o->orders < 2 || o->orders > KI_MOST_ORDERS)
+    if (o->orders < 2 || o->orders > KI_HORDE_MOST_ORDERS)
         return ki_fail(err, KITH_EINVAL, "horde has orders %lld; wanted 2 to %d", (long long)o->orders,
-                       KI_MOST_ORDERS);
+                       KI_HORDE_MOST_ORDERS);
     for (int k = o->cascaded ? 1 : 2; k <= (int)o->orders; k++) {
         for (int t = 1; t <= (o->cascaded ? 1 : k); t++) {
             if (o->cascaded)
@@ -186,7 +186,7 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     return ki_moments_backward(&moments, out->diff[KI_TAP_MAP], out->diff_param, err);
 }
 
-_Static_assert(KI_MOST_ORDERS - 1 <= KI_MOST_DESCRIPTORS, "a descriptor for every order from 2");
+_Static_assert(KI_HORDE_MOST_ORDERS - 1 <= KI_MOST_DESCRIPTORS, "a descriptor for every order from 2");
 
 static int64_t describe_n(const ki_reg_in *in) {
     const ki_horde_settings *o = in->settings;
