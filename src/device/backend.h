@@ -21,7 +21,7 @@
 #include "device/optimizer.h"
 #include "device/queue.h"
 
-enum { KI_BACKEND_VERSION = 7 };
+enum { KI_BACKEND_VERSION = 8 };
 
 typedef enum ki_precision { KI_FLOAT32, KI_BF16 } ki_precision;
 
