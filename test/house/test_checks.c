@@ -335,6 +335,48 @@ static void test_what_only_looks_defined_twice(void **state) {
     }
 }
 
+/* Whoever does what docs/adding-*.md say passes the checks: all of their code in a copy of the tree. */
+static void test_pages_pass(void **state) {
+    (void)state;
+    static const char *const checks[] = {"layers", "banned", "names", "definitions", "openings"};
+    const char *copy = make_copy("pages"), *source = testing_source();
+    assert_runs(
+        run("mkdir %s/test %s/bench %s/examples && cd %s && awk -v root=. -v out=%s -f test/pages/cut.awk "
+            "docs/adding-*.md",
+            copy, copy, copy, source, copy));
+    assert_holds("src/objective/loss/table.def\n");
+    for (size_t i = 0; i < N_ROWS(checks); i++) {
+        if (run("%s/scripts/check-%s.sh %s", source, checks[i], copy) != 0)
+            fail_msg("check-%s.sh: %s", checks[i], output);
+    }
+}
+
+static void test_pages_that_cannot_be_cut(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"<!-- file: src/a.c -->\n```c\n1\n```", "page.md:4: the tree has a file src/a.c"},
+        {"<!-- row: src/b.def -->\n```c\n1\n```", "page.md:4: there is no src/b.def to put a block into"},
+        {"<!-- into: src/a.c before: three -->\n```c\n1\n```", "0 lines of src/a.c begin with 'three'"},
+        {"<!-- into: src/a.c before: t -->\n```c\n1\n```", "2 lines of src/a.c begin with 't'"},
+        {"<!-- file: src/b.c -->\nno block", "the last block is not complete"},
+        {"<!-- into: src/a.c before: one -->\n```c\nzero\n```", NULL},
+    };
+    char tree[128];
+    snprintf(tree, sizeof tree, "%s/cut", testing_folder());
+    assert_runs(run("mkdir -p %s/src && cd %s && printf 'one\\ntwo\\nten\\n' > src/a.c", tree, tree));
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_runs(run("cd %s && cat > page.md <<'END'\n%s\nEND\n", tree, rows[i].text));
+        const int status =
+            run("cd %s && awk -v root=. -v out=out -f %s/test/pages/cut.awk page.md", tree, testing_source());
+        assert_int_equal(status != 0, rows[i].message != NULL);
+        assert_holds(rows[i].message ? rows[i].message : "src/a.c\n");
+    }
+    assert_runs(run("cat %s/out/src/a.c", tree));
+    assert_string_equal(output, "zero\none\ntwo\nten\n");
+}
+
 static void test_sources_open_with_what_they_are_for(void **state) {
     (void)state;
     assert_runs(run("%s/scripts/check-openings.sh", testing_source()));
@@ -508,6 +550,8 @@ int main(void) {
         cmocka_unit_test(test_types_defined_twice_are_named),
         cmocka_unit_test(test_constants_defined_twice_are_named),
         cmocka_unit_test(test_what_only_looks_defined_twice),
+        cmocka_unit_test(test_pages_pass),
+        cmocka_unit_test(test_pages_that_cannot_be_cut),
         cmocka_unit_test(test_sources_open_with_what_they_are_for),
         cmocka_unit_test(test_sources_that_do_not_are_named),
         cmocka_unit_test(test_links_lead_somewhere),

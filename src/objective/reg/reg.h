@@ -1,6 +1,6 @@
 /* A regularizer: a value from the taps it names, its gradients at these taps, and possibly parameters of its own.
  * NAME.h has its settings, NAME.c one record `ki_reg_NAME`, NAME.cu the same for a device (cuda/reg.h); one row in
- * table.def serves both.
+ * table.def serves both. docs/adding-a-regularizer.md walks through one.
  *
  * The objective handles weight, warm-up and normalize: eval writes the plain value, and adds (+=) the plain
  * gradients to buffers that were cleared. */
