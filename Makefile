@@ -143,7 +143,7 @@ check: configure
 	@scripts/check-abi.sh
 	@scripts/check-banned.sh
 	@scripts/check-names.sh
-	@scripts/check-types.sh
+	@scripts/check-definitions.sh
 	@scripts/check-openings.sh
 	@scripts/check-commits.sh
 	@scripts/check-links.sh

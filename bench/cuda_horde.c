@@ -170,7 +170,7 @@ static kith_status run_part(void *context, kith_error *err) {
 
 typedef struct passes {
     ki_cuda_moments moments;
-    float *diff_g[KI_MOST_ORDERS + 1], *diff_w[KI_MOST_PROJECTIONS];
+    float *diff_g[KI_HORDE_MOST_ORDERS + 1], *diff_w[KI_MOST_PROJECTIONS];
     void *diff_f;
     ki_cuda_pack pack;
     bool is_back;

@@ -81,8 +81,9 @@ find include src \( -name "*.[ch]" -o -name "*.cu" -o -name "*.cuh" -o -name "*.
     }
     END { exit n_wrong > 0 }'
 # Who keeps an index is behind src/search/store_type.h: only the rooms of the stores, the plugin and the table of kinds name one.
-if grep -nErE '#include "search/(local|remote|postgres)/|(^|[^A-Za-z0-9_])ki_(local|remote|pg)(_|[^A-Za-z0-9_])' include src |
-    grep -vE '^src/(search/(local|remote|postgres)/|search/store_types\.c:|plugin/postgres\.c:)'; then
+stores=$(sed -n 's/^X(\([a-z0-9_]*\))$/\1/p' src/search/table.def | tr '\n' '|')
+if grep -nErE "#include \"search/(${stores}postgres)/|(^|[^A-Za-z0-9_])ki_(${stores}pg)(_|[^A-Za-z0-9_])" include src |
+    grep -vE "^src/(search/(${stores}postgres)/|plugin/postgres\\.c:)"; then
     echo "the lines above name a kind of store: use search/store_type.h" >&2
     exit 1
 fi

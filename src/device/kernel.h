@@ -29,14 +29,14 @@ typedef struct ki_kernel_spec {
     int n_src;
     ki_edge src[KI_MAX_SRC];
     ki_edge dst;
-    bool has_relu;      /* apply ReLU to dst (only if the backend CAN_FUSE_RELU for this op) */
-    bool has_add;       /* batch_norm: src[1] is added before ReLU (only if the backend CAN_FUSE_ADD) */
+    bool has_relu;      /* apply ReLU to dst (only if the kernel fuses_relu) */
+    bool has_add;       /* batch_norm: src[1] is added before ReLU (only if the backend can_fuse_add) */
     bool has_folded_bn; /* conv2d, inference: scale and shift by the batch norm in params */
     double bn_eps;      /* of the folded batch norm */
     bool frozen_stats;  /* batch_norm: use running statistics also in training */
     bool wants_diff_src[KI_MAX_SRC];
     bool wants_diff_params;
-    bool adds_diff_src; /* conv2d: the gradient is added to diff_src[0] (only if the backend CAN_ADD_DIFFS) */
+    bool adds_diff_src; /* conv2d: the gradient is added to diff_src[0] (only if the backend can_add_diffs) */
     bool may_be_late;   /* backward may leave work beside the queue (ki_kernel_info) */
     unsigned masked_src; /* concat: bit k = sources whose ReLU mask this kernel applies in backward */
     uint64_t seed;       /* dropout: names its random stream */
@@ -96,6 +96,7 @@ typedef struct ki_kernel_type {
      * those of this one and of the ones before it. Of a late kernel this is late work, too. */
     kith_status (*flush)(ki_kernel *kernel, kith_error *err);
     void (*free)(ki_kernel *kernel);
+    bool fuses_relu; /* spec.has_relu may be set */
 } ki_kernel_type;
 
 struct ki_kernel {
@@ -121,8 +122,8 @@ typedef struct ki_image_step {
 
 /* All kernels of a backend, and what the planner may do because of them. */
 typedef struct ki_kernel_set {
-    const ki_kernel_type *of[KI_N_OPS]; /* (optional) NULL means that the backend does not have the op */
-    bool can_fuse_relu[KI_N_OPS];
+    /* [KI_N_OPS], by ki_op_kind; (optional) NULL means that the backend does not have the op. */
+    const ki_kernel_type *const *of;
     bool can_fold_bn, can_mask_concat;
     bool can_fuse_add; /* into the batch norm before it: the sum at the end of a residual block */
     /* Kernels and `join` honour the pitch of sources and destinations and of their gradients. The

@@ -3,9 +3,10 @@
 
 const char *ki_op_name(ki_op_kind kind) {
     static const char *const names[] = {
-#define KI_OP_NAME(NAME, name) #name,
-        KI_OP_LIST(KI_OP_NAME)
-#undef KI_OP_NAME
+        "input",
+#define X(NAME, name) #name,
+#include "device/op.def"
+#undef X
     };
     return (unsigned)kind < KI_N_OPS ? names[kind] : "?";
 }

@@ -18,29 +18,13 @@
 
 #include "base/start.h"
 
-/* The one list. A backend has a row for each op it can run. */
-#define KI_OP_LIST(X)           \
-    X(INPUT, input)             \
-    X(CONV2D, conv2d)           \
-    X(BATCH_NORM, batch_norm)   \
-    X(RELU, relu)               \
-    X(POOL, pool)               \
-    X(LRN, lrn)                 \
-    X(CONCAT, concat)           \
-    X(ADD, add)                 \
-    X(LINEAR, linear)           \
-    X(DROPOUT, dropout)         \
-    X(GLOBAL_POOL, global_pool) \
-    X(L2_NORM, l2_norm)         \
-    X(ATTEND, attend)           \
-    X(UNFOLD, unfold)           \
-    X(LAYER_NORM, layer_norm)
-
+/* The input is there; all others are the rows of op.def. */
 typedef enum ki_op_kind {
-#define KI_OP_ENUM(NAME, name) KI_OP_##NAME,
-    KI_OP_LIST(KI_OP_ENUM)
-#undef KI_OP_ENUM
-        KI_N_OPS
+    KI_OP_INPUT,
+#define X(NAME, name) KI_OP_##NAME,
+#include "device/op.def"
+#undef X
+    KI_N_OPS
 } ki_op_kind;
 
 /* Parameters by place: KI_W of conv2d and linear, gamma and beta of batch and layer norm in KI_W and KI_B, the batch

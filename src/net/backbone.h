@@ -1,4 +1,4 @@
-/* Backbones: the networks under an embedding, one file and one row of table.def each.
+/* Backbones: the networks under an embedding, one file and one row of table.def each (docs/adding-a-backbone.md).
  *
  * A backbone builds from an input node up to its last feature map; pooling and heads are the same
  * for all and added by net.h. One that takes vectors (features made elsewhere) instead of images builds up to its

@@ -17,14 +17,20 @@ static int attend(ki_graph *graph, int map, int tower, ki_ensemble how) {
     return ki_graph_attend(graph, KI_TOWER, map, ki_graph_conv(graph, KI_TOWER ".heads", tower, attr));
 }
 
-int ki_ensemble_add(ki_graph *graph, const ki_graph *plain, int map, const ki_tower *tower, ki_ensemble how) {
-    /* Where a name is wrong or the backbone has failed, -1: ki_graph_copy says so. */
+kith_status ki_ensemble_add(ki_graph *graph, const ki_graph *plain, const ki_tower *tower, ki_ensemble how,
+                            int *map, kith_error *err) {
+    KI_TRY(ki_graph_check(plain, err));
     const int first = ki_graph_find(plain, tower->first), end = ki_graph_find(plain, tower->end);
-    const int split = first > 0 ? ki_graph_node(plain, first)->src[0] : -1;
+    if (first < 1 || end <= first || end > *map)
+        return ki_fail(err, KITH_EINTERNAL,
+                       "the tower from %s to before %s is nodes %d to %d; wanted nodes between 1 and %d",
+                       tower->first, tower->end, first, end, *map);
+    const int split = ki_graph_node(plain, first)->src[0];
     int x = ki_graph_copy(graph, -1, (ki_graph_span){.from = plain, .last = split});
     /* Without strides, so that the masks lie on the pixels of the map. */
     const ki_graph_span own = {
         .from = plain, .first = first, .last = end - 1, .prefix = KI_TOWER ".", .no_strides = true};
     x = attend(graph, x, ki_graph_copy(graph, x, own), how);
-    return ki_graph_copy(graph, x, (ki_graph_span){.from = plain, .first = split + 1, .last = map});
+    *map = ki_graph_copy(graph, x, (ki_graph_span){.from = plain, .first = split + 1, .last = *map});
+    return KITH_OK;
 }

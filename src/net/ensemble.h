@@ -12,8 +12,10 @@ typedef struct ki_ensemble {
     double mask_gain, mask_bias; /* how the masks start (kith_model_options) */
 } ki_ensemble;
 
-/* Adds to `graph` what `plain`, a backbone's graph up to node `map`, becomes with several heads. Returns the node of the
- * map, a row for each head; errors are kept by the graph. */
-int ki_ensemble_add(ki_graph *graph, const ki_graph *plain, int map, const ki_tower *tower, ki_ensemble how);
+/* Adds to `graph` what `plain`, a backbone's graph up to node *map, becomes with several heads. *map is then the node of the
+ * map in `graph`, a row for each head. KITH_EINTERNAL: the record names a tower that the backbone does not have; otherwise errors
+ * are kept by the graph. */
+kith_status ki_ensemble_add(ki_graph *graph, const ki_graph *plain, const ki_tower *tower, ki_ensemble how,
+                            int *map, kith_error *err);
 
 #endif

@@ -127,10 +127,11 @@ static void add_heads(ki_net *net, const ki_body *body, ki_start start) {
 static kith_status split(ki_net *net, ki_body *body, ki_ensemble how, kith_error *err) {
     ki_graph *whole = NULL;
     KI_TRY(ki_graph_new(&whole, err));
-    body->map = ki_ensemble_add(whole, net->graph, body->map, &net->backbone->tower, how);
+    const kith_status status =
+        ki_ensemble_add(whole, net->graph, &net->backbone->tower, how, &body->map, err);
     ki_graph_free(net->graph);
     net->graph = whole;
-    return KITH_OK;
+    return status;
 }
 
 static kith_status add_all(ki_net *net, ki_body *body, ki_ensemble how, ki_start embedding_start,

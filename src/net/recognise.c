@@ -48,7 +48,7 @@ static kith_status fail(const kith_tensors *tensors, const match *best, kith_err
     char known[200] = "";
     size_t used = 0;
     const ki_backbone *b = NULL;
-    for (int i = 0; (b = ki_backbone_at(i)); i++) {
+    for (int i = 0; (b = ki_backbone_at(i)) && used < sizeof known; i++) {
         if (b->vector == 0)
             used += (size_t)ki_snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", b->name);
     }

@@ -91,6 +91,10 @@ int ki_graph_input_vectors(ki_graph *graph, int64_t c) {
     return append(graph, KI_OP_INPUT, "input", 0, NULL, (ki_attr){0}, &shape);
 }
 
+int ki_graph_op(ki_graph *graph, ki_op_kind kind, const char *name, int n_src, const int *src, ki_attr attr) {
+    return append(graph, kind, name, n_src, src, attr, NULL);
+}
+
 static int append1(ki_graph *graph, ki_op_kind kind, const char *name, int src, ki_attr attr) {
     return append(graph, kind, name, 1, &src, attr, NULL);
 }

@@ -78,6 +78,8 @@ int ki_graph_l2_norm(ki_graph *graph, const char *name, int src, ki_l2_norm_attr
 int ki_graph_attend(ki_graph *graph, const char *name, int src, int logits);
 int ki_graph_unfold(ki_graph *graph, const char *name, int src);
 int ki_graph_layer_norm(ki_graph *graph, const char *name, int src, ki_layer_norm_attr attr);
+/* Any op but the input. name NULL: the op's and the node's number, which suits ops without parameters. */
+int ki_graph_op(ki_graph *graph, ki_op_kind kind, const char *name, int n_src, const int *src, ki_attr attr);
 
 /* Nodes first … last of `from`, once more. */
 typedef struct ki_graph_span {

@@ -39,7 +39,7 @@ struct ki_store_type {
 
     /* ---- opening ---- */
 
-    /* Does this type serve the path? The first type of store_types.c that says so does. */
+    /* Does this type serve the path? The last row of table.def that says so does. */
     bool (*claims)(const char *path);
     /* Make an empty index with this manifest, and open it for writing. KITH_EINVAL when something is there. */
     kith_status (*create)(const char *path, const ki_manifest *manifest, ki_store **ret_store,
@@ -106,7 +106,7 @@ struct ki_store_type {
                          kith_error *err);
 };
 
-/* Who serves this path (store_types.c); never NULL. */
+/* Who serves this path (store_types.c, table.def); never NULL. */
 const ki_store_type *ki_store_type_for(const char *path);
 
 /* KITH_ENOTFOUND: there is no such item. */

@@ -1,13 +1,19 @@
-/* The kinds of store: the only file beside their own rooms that names them. */
-#include "search/local/local.h"
-#include "search/remote/remote.h"
+/* Which store serves a path, by the rows of table.def. */
+#include "search/store_type.h"
 
-/* A folder takes what the others leave. */
-static const ki_store_type *const types[] = {&ki_remote_store, &ki_local_store};
+#define X(name) extern const ki_store_type ki_##name##_store;
+#include "search/table.def"
+#undef X
+
+static const ki_store_type *const types[] = {
+#define X(name) &ki_##name##_store,
+#include "search/table.def"
+#undef X
+};
 
 const ki_store_type *ki_store_type_for(const char *path) {
-    size_t i = 0;
-    while (!types[i]->claims(path)) i++;
+    size_t i = sizeof types / sizeof types[0] - 1;
+    while (i > 0 && !types[i]->claims(path)) i--;
     return types[i];
 }
 

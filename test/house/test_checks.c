@@ -244,20 +244,21 @@ static void test_what_only_looks_banned(void **state) {
     }
 }
 
-static void test_types_are_defined_once(void **state) {
+static void test_types_and_constants_are_defined_once(void **state) {
     (void)state;
-    assert_runs(run("%s/scripts/check-types.sh", testing_source()));
+    assert_runs(run("%s/scripts/check-definitions.sh", testing_source()));
     assert_string_equal(output, "");
 }
 
-/* A tree with a few types. */
-static const char *make_types(const char *name) {
+/* A tree with a few types and constants. */
+static const char *make_definitions(const char *name) {
     static const char base[] =
         "typedef struct ki_body {\n    int n;\n} ki_body;\n"
         "typedef struct ki_opaque ki_opaque;\nstruct ki_opaque { int n; };\n"
         "typedef enum ki_kind { KI_A, KI_B } ki_kind;\n"
         "typedef int (*ki_call_fn)(void *, int (*)(int));\n"
-        "typedef kith_status ki_body_fn(int);\ntypedef unsigned ki_four[4];\n";
+        "typedef kith_status ki_body_fn(int);\ntypedef unsigned ki_four[4];\n"
+        "#define KI_MOST 3\n#define KI_ARGS(a, b) a b\nenum { KITH_LIMIT = 1 };\n";
     static char tree[128];
     snprintf(tree, sizeof tree, "%s/%s", testing_folder(), name);
     assert_runs(run("mkdir -p %s/include %s/src/base %s/src/map && cat > %s/src/base/base.h <<'END'\n%sEND\n",
@@ -279,13 +280,37 @@ static void test_types_defined_twice_are_named(void **state) {
         {"ki_body_fn", "typedef int (*ki_body_fn)(int);"},
         {"ki_four", "typedef int ki_four;"},
     };
-    const char *tree = make_types("types");
+    const char *tree = make_definitions("types");
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         char wanted[128];
         snprintf(wanted, sizeof wanted, "src/map/new.cuh: %s is also defined in src/base/base.h\n",
                  rows[i].name);
         assert_runs(run("cd %s && cat > src/map/new.cuh <<'END'\n%s\nEND\n", tree, rows[i].text));
-        assert_int_not_equal(run("%s/scripts/check-types.sh %s", testing_source(), tree), 0);
+        assert_int_not_equal(run("%s/scripts/check-definitions.sh %s", testing_source(), tree), 0);
+        assert_string_equal(output, wanted);
+    }
+}
+
+static void test_constants_defined_twice_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text;
+    } rows[] = {
+        {"KI_A", "enum { KI_A };"},
+        {"KI_B", "typedef enum other {\n    OWN = (1, 2), /* KI_A */\n    KI_B = 2,\n} other;"},
+        {"KI_A", "#define KI_A 7"},
+        {"KI_MOST", "#  define KI_MOST"},
+        {"KI_MOST", "enum { OWN = KI_A, KI_MOST = KI_B };"},
+        {"KI_ARGS", "#define KI_ARGS(x) \\\n    x"},
+        {"KITH_LIMIT", "static const enum { KITH_LIMIT } one;"},
+    };
+    const char *tree = make_definitions("constants");
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        char wanted[128];
+        snprintf(wanted, sizeof wanted, "src/map/new.c: %s is also defined in src/base/base.h\n",
+                 rows[i].name);
+        assert_runs(run("cd %s && cat > src/map/new.c <<'END'\n%s\nEND\n", tree, rows[i].text));
+        assert_int_not_equal(run("%s/scripts/check-definitions.sh %s", testing_source(), tree), 0);
         assert_string_equal(output, wanted);
     }
 }
@@ -293,16 +318,68 @@ static void test_types_defined_twice_are_named(void **state) {
 static void test_what_only_looks_defined_twice(void **state) {
     (void)state;
     static const char *const texts[] = {
-        "typedef struct ki_body ki_body;",   "struct ki_body *find(struct ki_body *b);",
-        "/* struct ki_body { } */",          "const char *s = \"struct ki_body {\";",
-        "typedef ki_body (*local_fn)(int);", "typedef ki_body local_body_fn(int);",
-        "static struct ki_body b = {0};",    "#define X struct ki_body {",
+        "typedef struct ki_body ki_body;",
+        "struct ki_body *find(struct ki_body *b);",
+        "/* struct ki_body { } */",
+        "const char *s = \"struct ki_body {\";",
+        "typedef ki_body (*local_fn)(int);",
+        "typedef ki_body local_body_fn(int);",
+        "static struct ki_body b = {0};",
+        "#define X struct ki_body {",
+        "enum { OWN = KI_A, MORE = F(1, KI_B) };",
+        "/* enum { KI_A }; */ // #define KI_A",
+        "#define OWN KI_A\n#undef KI_A\n#ifdef KI_A\n#endif",
+        "#define OWN \\\n#define KI_A",
+        "enum own { KI_OWN, KI_OWN_A };\n#ifdef OWN\n#define KI_TWICE 1\n#else\n#define KI_TWICE 2\n#endif",
+        "enum ki_kind kind_of(enum ki_kind a) { return KI_A, KI_B; }",
     };
-    const char *tree = make_types("one_type");
+    const char *tree = make_definitions("one_type");
     for (size_t i = 0; i < N_ROWS(texts); i++) {
         assert_runs(run("cd %s && cat > src/map/new.c <<'END'\n%s\nEND\n", tree, texts[i]));
-        assert_runs(run("%s/scripts/check-types.sh %s", testing_source(), tree));
+        assert_runs(run("%s/scripts/check-definitions.sh %s", testing_source(), tree));
     }
+}
+
+/* Whoever does what docs/adding-*.md say passes the checks: all of their code in a copy of the tree. */
+static void test_pages_pass(void **state) {
+    (void)state;
+    static const char *const checks[] = {"layers", "banned", "names", "definitions", "openings"};
+    const char *copy = make_copy("pages"), *source = testing_source();
+    assert_runs(
+        run("mkdir %s/test %s/bench %s/examples && cd %s && awk -v root=. -v out=%s -f test/pages/cut.awk "
+            "docs/adding-*.md",
+            copy, copy, copy, source, copy));
+    assert_holds("src/objective/loss/table.def\n");
+    for (size_t i = 0; i < N_ROWS(checks); i++) {
+        if (run("%s/scripts/check-%s.sh %s", source, checks[i], copy) != 0)
+            fail_msg("check-%s.sh: %s", checks[i], output);
+    }
+}
+
+static void test_pages_that_cannot_be_cut(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"<!-- file: src/a.c -->\n```c\n1\n```", "page.md:4: the tree has a file src/a.c"},
+        {"<!-- row: src/b.def -->\n```c\n1\n```", "page.md:4: there is no src/b.def to put a block into"},
+        {"<!-- into: src/a.c before: three -->\n```c\n1\n```", "0 lines of src/a.c begin with 'three'"},
+        {"<!-- into: src/a.c before: t -->\n```c\n1\n```", "2 lines of src/a.c begin with 't'"},
+        {"<!-- file: src/b.c -->\nno block", "the last block is not complete"},
+        {"<!-- into: src/a.c before: one -->\n```c\nzero\n```", NULL},
+    };
+    char tree[128];
+    snprintf(tree, sizeof tree, "%s/cut", testing_folder());
+    assert_runs(run("mkdir -p %s/src && cd %s && printf 'one\\ntwo\\nten\\n' > src/a.c", tree, tree));
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_runs(run("cd %s && cat > page.md <<'END'\n%s\nEND\n", tree, rows[i].text));
+        const int status =
+            run("cd %s && awk -v root=. -v out=out -f %s/test/pages/cut.awk page.md", tree, testing_source());
+        assert_int_equal(status != 0, rows[i].message != NULL);
+        assert_holds(rows[i].message ? rows[i].message : "src/a.c\n");
+    }
+    assert_runs(run("cat %s/out/src/a.c", tree));
+    assert_string_equal(output, "zero\none\ntwo\nten\n");
 }
 
 static void test_sources_open_with_what_they_are_for(void **state) {
@@ -474,9 +551,12 @@ int main(void) {
         cmocka_unit_test(test_no_banned_calls),
         cmocka_unit_test(test_banned_calls_are_named),
         cmocka_unit_test(test_what_only_looks_banned),
-        cmocka_unit_test(test_types_are_defined_once),
+        cmocka_unit_test(test_types_and_constants_are_defined_once),
         cmocka_unit_test(test_types_defined_twice_are_named),
+        cmocka_unit_test(test_constants_defined_twice_are_named),
         cmocka_unit_test(test_what_only_looks_defined_twice),
+        cmocka_unit_test(test_pages_pass),
+        cmocka_unit_test(test_pages_that_cannot_be_cut),
         cmocka_unit_test(test_sources_open_with_what_they_are_for),
         cmocka_unit_test(test_sources_that_do_not_are_named),
         cmocka_unit_test(test_links_lead_somewhere),

@@ -25,7 +25,7 @@ static void test_scripts(void **state) {
     assert_runs(run(
         "mkdir -p '%s' && cd %s && cp -r scripts include src cmake bench examples '%s' && mkdir '%s/test'",
         odd(), testing_source(), odd(), odd()));
-    static const char *const scripts[] = {"check-layers.sh", "check-banned.sh", "check-types.sh",
+    static const char *const scripts[] = {"check-layers.sh", "check-banned.sh", "check-definitions.sh",
                                           "check-openings.sh", "setup.sh"};
     for (size_t i = 0; i < N_ROWS(scripts); i++) {
         if (run("'%s/scripts/%s'", odd(), scripts[i]) != 0) fail_msg("%s: %s", scripts[i], output);

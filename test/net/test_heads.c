@@ -7,19 +7,23 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "hashed.h"
+#include "net/ensemble.h"
 #include "net/model_file.h"
 #include "net/weights.h"
 #include "nn/plan.h"
 #include "support/testing.h"
 
+/* `names`: a hash of the names and shapes of all tensors, in order, of files that were saved when each build() made its own heads. */
 static const struct {
     const char *name, *settings;
     int64_t c, size;
-} backbones[] = {{"googlenet", NULL, 3, 64},
-                 {"bn_inception", NULL, 3, 95},
-                 {"resnet50", NULL, 3, 64},
-                 {"resnet50", "stride=1x1", 3, 64},
-                 {"convnet4", "width=24", 1, 28}};
+    uint64_t names;
+} backbones[] = {{"googlenet", NULL, 3, 64, 0x1cc92845cb2c59b},
+                 {"bn_inception", NULL, 3, 95, 0x29bdb736aa434141},
+                 {"resnet50", NULL, 3, 64, 0x2eeb608d6f048d77},
+                 {"resnet50", "stride=1x1", 3, 64, 0x2eeb608d6f048d77},
+                 {"convnet4", "width=24", 1, 28, 0xef10c9d7267acad6}};
 
 enum { HEADS = 3, EACH = 5, MB = 2 };
 
@@ -102,6 +106,76 @@ static void test_the_map_can_be_narrowed(void **state) {
         assert_int_equal(node->param[0].shape.dim[1], 8192);
     }
     ki_net_release(&net);
+}
+
+/* Every backbone that can be an ensemble is one of this file's. */
+static void test_no_backbone_is_left_out(void **state) {
+    (void)state;
+    for (int i = 0; ki_backbone_at(i); i++) {
+        const ki_backbone *b = ki_backbone_at(i);
+        size_t k = 0;
+        while (k < N_ROWS(backbones) && strcmp(backbones[k].name, b->name) != 0) k++;
+        if (b->tower.first && k == N_ROWS(backbones)) fail_msg("%s has a tower and is not tested", b->name);
+    }
+}
+
+static void test_tensors_have_the_names_of_earlier_files(void **state) {
+    (void)state;
+    ki_backend *backend = NULL;
+    kith_error err = {0};
+    assert_ok(ki_backend_open("cpu", NULL, &backend, &err), &err);
+    for (size_t i = 0; i < N_ROWS(backbones); i++) {
+        const kith_model_options options = options_of(i, HEADS);
+        side s;
+        uint64_t sum = 0;
+        side_open(&s, backend, &options);
+        for (int k = 0; k < ki_params_count(s.params); k++) {
+            const ki_param *p = ki_params_at(s.params, k);
+            char line[256], shape[80];
+            snprintf(line, sizeof line, "%s %s", p->name, ki_shape_text(&p->shape, shape, sizeof shape));
+            sum = hashed_word(sum ^ hashed_name(line), k);
+        }
+        side_close(&s);
+        if (sum != backbones[i].names)
+            fail_msg("%s: the names and shapes give 0x%llx, wanted 0x%llx", backbones[i].name,
+                     (unsigned long long)sum, (unsigned long long)backbones[i].names);
+    }
+    ki_backend_close(backend);
+}
+
+/* A record that names nodes which its build does not add, or not in that order. */
+static void test_towers_that_are_not_there(void **state) {
+    (void)state;
+    static const struct {
+        ki_tower tower;
+        const char *message;
+    } rows[] = {
+        {{"b", "none"}, "the tower from b to before none is nodes 3 to -1; wanted nodes between 1 and 5"},
+        {{"none", "c"}, "the tower from none to before c is nodes -1 to 5; wanted nodes between 1 and 5"},
+        {{"b", "a"}, "the tower from b to before a is nodes 3 to 1; wanted nodes between 1 and 5"},
+        {{"input", "b"}, "the tower from input to before b is nodes 0 to 3; wanted nodes between 1 and 5"},
+    };
+    for (size_t i = 0; i <= N_ROWS(rows); i++) {
+        kith_error err = {0};
+        ki_graph *plain = NULL, *graph = NULL;
+        assert_ok(ki_graph_new(&plain, &err), &err);
+        assert_ok(ki_graph_new(&graph, &err), &err);
+        int map = ki_conv_relu(plain, "a", ki_graph_input(plain, 3, 8, 8), 4, 3, 1, 1);
+        map = ki_graph_pool(plain, "c", ki_conv_relu(plain, "b", map, 4, 3, 2, 1),
+                            (ki_pool_attr){.k = 2, .s = 2});
+        const ki_ensemble how = {.heads = 2};
+        if (i < N_ROWS(rows)) {
+            assert_int_equal(ki_ensemble_add(graph, plain, &rows[i].tower, how, &map, &err), KITH_EINTERNAL);
+            assert_string_equal(err.message, rows[i].message);
+        } else {
+            assert_ok(ki_ensemble_add(graph, plain, &(ki_tower){"b", "c"}, how, &map, &err), &err);
+            assert_ok(ki_graph_check(graph, &err), &err);
+            assert_int_equal(ki_graph_node(graph, map)->shape.dim[0], 2);
+            assert_true(ki_graph_find(graph, "attention.b") > 0);
+        }
+        ki_graph_free(graph);
+        ki_graph_free(plain);
+    }
 }
 
 /* The logits of masks start as other layers do, times a gain, and their biases as asked. */
@@ -304,6 +378,8 @@ static void test_mistakes(void **state) {
         {{.backbone = "googlenet", .embedding = 64, .heads = -1}, "number of heads is -1; wanted 1 to 64"},
         {{.backbone = "googlenet", .embedding = 64, .heads = 2, .classes = 10},
          "a classifier of 10 classes behind 2 heads; wanted one head, or none"},
+        {{.backbone = "mlp", .embedding = 64, .heads = 2},
+         "mlp names no place where heads could begin; wanted 1 head, found 2"},
         {{.backbone = "googlenet", .embedding = 64, .map_channels = -2},
          "number of the map's channels is -2; wanted 0 (none) to 16777216"},
     };
@@ -320,6 +396,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taps_hold_the_heads_side_by_side),
         cmocka_unit_test(test_the_map_can_be_narrowed),
+        cmocka_unit_test(test_no_backbone_is_left_out),
+        cmocka_unit_test(test_tensors_have_the_names_of_earlier_files),
+        cmocka_unit_test(test_towers_that_are_not_there),
         cmocka_unit_test(test_masks_start_as_asked),
         cmocka_unit_test(test_googlenet_of_eight_heads),
         cmocka_unit_test(test_a_mask_of_one_is_the_plain_network),

@@ -1,6 +1,8 @@
-/* Copies of a span of a graph: names, sources, shapes and what is refused. */
+/* Copies of a span of a graph: every op, names, sources, shapes, what is refused, and memory that runs out. */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "nn/graph.h"
 #include "support/testing.h"
 
@@ -19,12 +21,126 @@ static ki_graph *make(void) {
     return graph;
 }
 
+/* Every op once, with attributes that differ from their defaults: a new op must join. The last node is the sum. */
+static ki_graph *make_of_all(void) {
+    kith_error err = {0};
+    ki_graph *g = NULL;
+    assert_ok(ki_graph_new(&g, &err), &err);
+    ki_conv_attr wide = {
+        .oc = 12, .kh = 1, .kw = 1, .sh = 1, .sw = 1, .bias = true, .start = KI_START_GLOROT};
+    wide.gain = 0.5, wide.fill = 2, wide.layers = 3;
+    int x = ki_graph_conv(g, "conv", ki_graph_input(g, 4, 8, 8), conv);
+    x = ki_graph_relu(g, ki_graph_batch_norm(g, "bn", x, (ki_bn_attr){.eps = 1e-3, .momentum = 0.2}));
+    x = ki_graph_pool(g, "pool", x,
+                      (ki_pool_attr){.average = true, .k = 3, .s = 1, .p = 1, .count_pad = true});
+    x = ki_graph_lrn(g, "lrn", x, (ki_lrn_attr){.size = 3, .alpha = 1e-3, .beta = 0.5, .k = 2});
+    x = ki_graph_attend(g, "attend", x, ki_graph_conv(g, "logits", x, wide));
+    x = ki_graph_unfold(g, "unfold", ki_graph_concat(g, "concat", 2, (int[]){x, x}));
+    x = ki_graph_global_pool(g, "pooled", x, (ki_global_pool_attr){KI_GLOBAL_BOTH});
+    x = ki_graph_dropout(g, "dropout", x, (ki_dropout_attr){0.25});
+    x = ki_graph_linear(g, "linear", x, (ki_linear_attr){.oc = 7, .bias = true, .start = KI_START_GLOROT});
+    const int unit = ki_graph_l2_norm(g, "unit", x, (ki_l2_norm_attr){1e-6});
+    ki_graph_add(g, "sum", unit, ki_graph_layer_norm(g, "ln", x, (ki_layer_norm_attr){1e-4}));
+    ki_graph_tap(g, unit, "embedding");
+    assert_ok(ki_graph_check(g, &err), &err);
+    bool seen[KI_N_OPS] = {0};
+    for (int i = 0; i < ki_graph_count(g); i++) seen[ki_graph_node(g, i)->kind] = true;
+    for (int i = 0; i < KI_N_OPS; i++) {
+        if (!seen[i]) fail_msg("no node is %s", ki_op_name((ki_op_kind)i));
+    }
+    return g;
+}
+
+static void assert_name(const char *found, const char *prefix, const char *name) {
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "%s%s", prefix, name);
+    assert_string_equal(found, wanted);
+}
+
+static void assert_same_param(const ki_param_decl *a, const ki_param_decl *b, const char *prefix) {
+    assert_name(a->name, prefix, b->name);
+    assert_true(ki_shape_equal(&a->shape, &b->shape));
+    assert_int_equal(a->slot, b->slot);
+    assert_int_equal(a->trained, b->trained);
+    assert_true(a->fill == b->fill && a->gain == b->gain);
+    assert_int_equal(a->fan_in, b->fan_in);
+    assert_int_equal(a->fan_out, b->fan_out);
+    assert_int_equal(a->start, b->start);
+}
+
 static void assert_shape(const ki_graph *graph, int i, ki_shape wanted) {
     char a[80], b[80];
     const ki_shape found = ki_graph_node(graph, i)->shape;
     if (!ki_shape_equal(&found, &wanted))
         fail_msg("node %d is %s, wanted %s", i, ki_shape_text(&found, a, sizeof a),
                  ki_shape_text(&wanted, b, sizeof b));
+}
+
+/* Copied whole into an empty graph, and once more, with a prefix, behind the input that is there. */
+static void test_every_op(void **state) {
+    (void)state;
+    kith_error err = {0};
+    ki_graph *graph = make_of_all(), *other = NULL;
+    const int n = ki_graph_count(graph);
+    assert_ok(ki_graph_new(&other, &err), &err);
+    assert_int_equal(ki_graph_copy(other, -1, (ki_graph_span){.from = graph, .last = n - 1}), n - 1);
+    const ki_graph_span again = {.from = graph, .first = 1, .last = n - 1, .prefix = "again."};
+    assert_int_equal(ki_graph_copy(other, 0, again), 2 * n - 2);
+    assert_ok(ki_graph_check(other, &err), &err);
+    for (int i = 0; i < 2 * n - 1; i++) {
+        const int shift = i < n ? 0 : n - 1;
+        const ki_node *a = ki_graph_node(other, i), *b = ki_graph_node(graph, i - shift);
+        const char *prefix = i < n ? "" : "again.";
+        assert_int_equal(a->kind, b->kind);
+        if (!b->is_numbered) assert_name(a->name, prefix, b->name);
+        assert_memory_equal(&a->attr, &b->attr, sizeof a->attr);
+        assert_int_equal(a->n_src, b->n_src);
+        for (int k = 0; k < a->n_src; k++) assert_int_equal(a->src[k], b->src[k] > 0 ? b->src[k] + shift : 0);
+        assert_shape(other, i, b->shape);
+        assert_int_equal(a->n_params, b->n_params);
+        for (int k = 0; k < a->n_params; k++) assert_same_param(&a->param[k], &b->param[k], prefix);
+        assert_null(a->tap);
+    }
+    assert_true(ki_graph_flops(other, NULL) == 2 * ki_graph_flops(graph, NULL));
+    ki_graph_free(other);
+    ki_graph_free(graph);
+}
+
+/* Wherever memory runs out, the error is kept, and everything is given back (ASan). */
+static void test_no_memory(void **state) {
+    (void)state;
+    ki_graph *graph = make_of_all();
+    kith_status status = KITH_ENOMEM;
+    int n_failed = 0;
+    for (; status != KITH_OK && n_failed < 1000; n_failed++) {
+        kith_error err = {0};
+        ki_graph *other = NULL;
+        assert_ok(ki_graph_new(&other, &err), &err);
+        ki_alloc_fail_after(n_failed);
+        const int copy = ki_graph_copy(
+            other, -1, (ki_graph_span){.from = graph, .last = ki_graph_count(graph) - 1, .prefix = "copy."});
+        ki_alloc_fail_after(-1);
+        status = ki_graph_check(other, &err);
+        assert_int_equal(copy < 0, status != KITH_OK);
+        if (status != KITH_OK) assert_int_equal(status, KITH_ENOMEM);
+        ki_graph_free(other);
+    }
+    assert_true(n_failed > 3 && n_failed < 1000);
+    ki_graph_free(graph);
+}
+
+/* The error of the graph that is copied becomes that of the copy's. */
+static void test_of_a_graph_that_failed(void **state) {
+    (void)state;
+    kith_error err = {0};
+    ki_graph *graph = make(), *other = NULL;
+    assert_ok(ki_graph_new(&other, &err), &err);
+    ki_graph_add(graph, "wrong", 0, 1);
+    assert_int_equal(ki_graph_copy(other, -1, (ki_graph_span){.from = graph, .last = 2}), -1);
+    assert_int_equal(ki_graph_check(other, &err), KITH_ESHAPE);
+    assert_non_null(strstr(err.message, "node wrong (add)"));
+    ki_graph_free(other);
+    ki_graph_free(graph);
 }
 
 static void test_behind_another_node(void **state) {
@@ -83,6 +199,9 @@ static void test_mistakes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_op),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_of_a_graph_that_failed),
         cmocka_unit_test(test_behind_another_node),
         cmocka_unit_test(test_strides_and_shapes_are_new),
         cmocka_unit_test(test_mistakes),

@@ -30,7 +30,8 @@ typedef struct nhwc_kernel {
 } nhwc_kernel;
 
 static ki_backend_type nhwc_type;
-static ki_kernel_type nhwc_kernels;
+static ki_kernel_type nhwc_kernels, nhwc_fusing; /* without and with a fused ReLU */
+static const ki_kernel_type *nhwc_of[KI_N_OPS];
 
 static int64_t index_of(const ki_edge *e, int64_t n, int64_t c, int64_t p, int64_t hw) {
     if (e->shape.n_dims != 4) return n * e->shape.dim[1] + c;
@@ -192,15 +193,16 @@ static nhwc_backend open_nhwc(ki_backend *ref, bool slices, bool merges, bool jo
     nhwc_type.kernels.join = nhwc_join;
     nhwc_type.kernels.can_slice_concat = slices;
     nhwc_type.kernels.can_merge_convs = merges;
-    nhwc_type.kernels.can_fuse_relu[KI_OP_CONV2D] = nhwc_type.kernels.can_fuse_relu[KI_OP_BATCH_NORM] = true;
-    for (int i = 0; i < KI_N_OPS; i++) {
-        if (nhwc_type.kernels.of[i]) nhwc_type.kernels.of[i] = &nhwc_kernels;
-    }
+    for (int i = 0; i < KI_N_OPS; i++) nhwc_of[i] = ref->type->kernels.of[i] ? &nhwc_kernels : NULL;
+    nhwc_of[KI_OP_CONV2D] = nhwc_of[KI_OP_BATCH_NORM] = &nhwc_fusing;
+    nhwc_type.kernels.of = nhwc_of;
     nhwc_kernels = (ki_kernel_type){.create = nhwc_create,
                                     .bind = nhwc_bind,
                                     .forward = nhwc_forward,
                                     .backward = nhwc_backward,
                                     .free = nhwc_free};
+    nhwc_fusing = nhwc_kernels;
+    nhwc_fusing.fuses_relu = true;
     return (nhwc_backend){.base = {.type = &nhwc_type}, .ref = ref, .joins = joins};
 }
 

@@ -199,22 +199,17 @@ static void parse_layer_norm(words *w, op_case *c) {
     c->attr.layer_norm.eps = real_or(w, "eps", 1e-5);
 }
 
-static void parse_input(words *w, op_case *c) {
-    (void)c;
-    fail_msg("an input is not run: %s", w->line);
-}
-
 void op_case_parse(const char *line, op_case *ret_case) {
     static void (*const parse[])(words *, op_case *) = {
-#define PARSE_ROW(NAME, name) parse_##name,
-        KI_OP_LIST(PARSE_ROW)
-#undef PARSE_ROW
+#define X(NAME, name) [KI_OP_##NAME] = parse_##name,
+#include "device/op.def"
+#undef X
     };
     words w;
     words_split(line, &w);
     *ret_case = (op_case){.n_src = 1};
     snprintf(ret_case->line, sizeof ret_case->line, "%s", line);
-    int kind = 0;
+    int kind = KI_OP_INPUT + 1; /* an input is not run */
     while (kind < KI_N_OPS && strcmp(ki_op_name((ki_op_kind)kind), w.key[0]) != 0) kind++;
     if (kind == KI_N_OPS) fail_msg("no op '%s' in case: %s", w.key[0], line);
     ret_case->kind = (ki_op_kind)kind;
@@ -414,7 +409,7 @@ kith_status op_run_init_sliced(op_run *run, const op_case *c, ki_backend *backen
                        ki_op_name(c->kind));
 
     const bool is_training = !c->infer && !c->folded;
-    run->fused_relu = c->relu && backend->type->kernels.can_fuse_relu[c->kind];
+    run->fused_relu = c->relu && type->fuses_relu;
     run->fused_mask = c->masked && backend->type->kernels.can_mask_concat;
     run->fused_add = c->added && backend->type->kernels.can_fuse_add;
     run->folded_bn = c->folded && backend->type->kernels.can_fold_bn;

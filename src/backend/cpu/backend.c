@@ -144,6 +144,12 @@ static kith_status cpu_export(ki_backend *backend, const ki_edge *edge, const vo
     return KITH_OK;
 }
 
+static const ki_kernel_type *const kernels[KI_N_OPS] = {
+#define X(NAME, name) [KI_OP_##NAME] = &cpu_##name,
+#include "device/op.def"
+#undef X
+};
+
 const ki_backend_type ki_backend_cpu = {
     .name = "cpu",
     .summary = "oneDNN and OpenBLAS on all cores",
@@ -161,21 +167,7 @@ const ki_backend_type ki_backend_cpu = {
                .import = cpu_import,
                .export = cpu_export},
     .queues = &ki_host_queues,
-    .kernels = {.of = {[KI_OP_CONV2D] = &cpu_conv2d,
-                       [KI_OP_BATCH_NORM] = &cpu_batch_norm,
-                       [KI_OP_RELU] = &cpu_relu,
-                       [KI_OP_POOL] = &cpu_pool,
-                       [KI_OP_LRN] = &cpu_lrn,
-                       [KI_OP_CONCAT] = &cpu_concat,
-                       [KI_OP_ADD] = &cpu_add,
-                       [KI_OP_LINEAR] = &cpu_linear,
-                       [KI_OP_DROPOUT] = &cpu_dropout,
-                       [KI_OP_GLOBAL_POOL] = &cpu_global_pool,
-                       [KI_OP_L2_NORM] = &cpu_l2_norm,
-                       [KI_OP_ATTEND] = &cpu_attend,
-                       [KI_OP_UNFOLD] = &cpu_unfold,
-                       [KI_OP_LAYER_NORM] = &cpu_layer_norm},
-                .can_fuse_relu = {[KI_OP_CONV2D] = true, [KI_OP_BATCH_NORM] = true, [KI_OP_ADD] = true},
+    .kernels = {.of = kernels,
                 .can_fold_bn = true,
                 .can_mask_concat = true,
                 .join = cpu_join,

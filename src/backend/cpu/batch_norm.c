@@ -162,5 +162,9 @@ static kith_status bn_backward(ki_kernel *kernel, kith_error *err) {
     return cpu_synced_backward(&k->synced, &sums, k->diff_src_at, err);
 }
 
-const ki_kernel_type cpu_batch_norm = {
-    .create = bn_create, .bind = bn_bind, .forward = bn_forward, .backward = bn_backward, .free = bn_free};
+const ki_kernel_type cpu_batch_norm = {.create = bn_create,
+                                       .bind = bn_bind,
+                                       .forward = bn_forward,
+                                       .backward = bn_backward,
+                                       .free = bn_free,
+                                       .fuses_relu = true};

@@ -233,4 +233,5 @@ const ki_kernel_type cpu_conv2d = {.create = conv_create,
                                    .pack = conv_pack,
                                    .forward = conv_forward,
                                    .backward = conv_backward,
-                                   .free = conv_free};
+                                   .free = conv_free,
+                                   .fuses_relu = true};

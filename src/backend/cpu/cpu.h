@@ -37,8 +37,10 @@ static inline int64_t cpu_native_at(int64_t n, int64_t c, int64_t pixel, int64_t
 
 extern const ki_backend_type ki_backend_cpu;
 
-extern const ki_kernel_type cpu_conv2d, cpu_batch_norm, cpu_relu, cpu_pool, cpu_lrn, cpu_concat, cpu_add,
-    cpu_linear, cpu_dropout, cpu_global_pool, cpu_l2_norm, cpu_attend, cpu_unfold, cpu_layer_norm;
+/* One record per op. */
+#define X(NAME, name) extern const ki_kernel_type cpu_##name;
+#include "device/op.def"
+#undef X
 
 kith_status cpu_join(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,
                      const void *mask, void *dst, kith_error *err);

@@ -106,4 +106,5 @@ const ki_kernel_type cpu_add = {.create = add_create,
                                 .bind = elementwise_bind,
                                 .forward = add_forward,
                                 .backward = add_backward,
-                                .free = elementwise_free};
+                                .free = elementwise_free,
+                                .fuses_relu = true};

@@ -229,6 +229,12 @@ static void cuda_capture_free(ki_backend *backend, void *step) {
     if (step) (void)cudaGraphExecDestroy(step);
 }
 
+static const ki_kernel_type *const kernels[KI_N_OPS] = {
+#define X(NAME, name) [KI_OP_##NAME] = &ki_cuda_##name,
+#include "device/op.def"
+#undef X
+};
+
 const ki_backend_type ki_backend_cuda = {
     .name = "cuda",
     .summary = "NVIDIA devices",
@@ -250,24 +256,7 @@ const ki_backend_type ki_backend_cuda = {
                .edge_bytes = cuda_edge_bytes,
                .import = cuda_import,
                .export = cuda_export},
-    .kernels = {.of =
-                    {
-                        [KI_OP_CONV2D] = &ki_cuda_conv2d,
-                        [KI_OP_LINEAR] = &ki_cuda_linear,
-                        [KI_OP_BATCH_NORM] = &ki_cuda_batch_norm,
-                        [KI_OP_RELU] = &ki_cuda_relu,
-                        [KI_OP_CONCAT] = &ki_cuda_concat,
-                        [KI_OP_ADD] = &ki_cuda_add,
-                        [KI_OP_POOL] = &ki_cuda_pool,
-                        [KI_OP_LRN] = &ki_cuda_lrn,
-                        [KI_OP_DROPOUT] = &ki_cuda_dropout,
-                        [KI_OP_GLOBAL_POOL] = &ki_cuda_global_pool,
-                        [KI_OP_L2_NORM] = &ki_cuda_l2_norm,
-                        [KI_OP_ATTEND] = &ki_cuda_attend,
-                        [KI_OP_UNFOLD] = &ki_cuda_unfold,
-                        [KI_OP_LAYER_NORM] = &ki_cuda_layer_norm,
-                    },
-                .can_fuse_relu = {[KI_OP_CONV2D] = true, [KI_OP_BATCH_NORM] = true, [KI_OP_ADD] = true},
+    .kernels = {.of = kernels,
                 .can_fold_bn = true,
                 .can_fuse_add = true,
                 .can_mask_concat = true,

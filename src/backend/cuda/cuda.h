@@ -89,9 +89,9 @@ extern const ki_queue_type ki_cuda_queues;
 extern const ki_backend_type ki_backend_cuda;
 
 /* One record per op, each in the room of its kind. */
-extern const ki_kernel_type ki_cuda_conv2d, ki_cuda_linear, ki_cuda_batch_norm, ki_cuda_relu, ki_cuda_pool,
-    ki_cuda_lrn, ki_cuda_concat, ki_cuda_add, ki_cuda_dropout, ki_cuda_global_pool, ki_cuda_l2_norm,
-    ki_cuda_attend, ki_cuda_unfold, ki_cuda_layer_norm;
+#define X(NAME, name) extern const ki_kernel_type ki_cuda_##name;
+#include "device/op.def"
+#undef X
 
 kith_status ki_cuda_join(ki_backend *backend, const ki_edge *edge, int n_parts, const void *const *parts,
                          const void *mask, void *dst, kith_error *err);

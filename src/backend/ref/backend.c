@@ -72,6 +72,12 @@ static kith_status edge_export(ki_backend *backend, const ki_edge *edge, const v
     return memory_download(backend, src, host, edge->bytes, err);
 }
 
+static const ki_kernel_type *const kernels[KI_N_OPS] = {
+#define X(NAME, name) [KI_OP_##NAME] = &ki_ref_##name,
+#include "device/op.def"
+#undef X
+};
+
 const ki_backend_type ki_backend_ref = {
     .name = "ref",
     .summary = "plain loops on the CPU: slow, exact, the judge of the others",
@@ -89,24 +95,6 @@ const ki_backend_type ki_backend_ref = {
                .import = edge_import,
                .export = edge_export},
     .queues = &ki_host_queues,
-    .kernels = {.of =
-                    {
-                        [KI_OP_CONV2D] = &ki_ref_conv2d,
-                        [KI_OP_BATCH_NORM] = &ki_ref_batch_norm,
-                        [KI_OP_RELU] = &ki_ref_relu,
-                        [KI_OP_POOL] = &ki_ref_pool,
-                        [KI_OP_LRN] = &ki_ref_lrn,
-                        [KI_OP_CONCAT] = &ki_ref_concat,
-                        [KI_OP_ADD] = &ki_ref_add,
-                        [KI_OP_LINEAR] = &ki_ref_linear,
-                        [KI_OP_DROPOUT] = &ki_ref_dropout,
-                        [KI_OP_GLOBAL_POOL] = &ki_ref_global_pool,
-                        [KI_OP_L2_NORM] = &ki_ref_l2_norm,
-                        [KI_OP_ATTEND] = &ki_ref_attend,
-                        [KI_OP_UNFOLD] = &ki_ref_unfold,
-                        [KI_OP_LAYER_NORM] = &ki_ref_layer_norm,
-                    },
-                .join = ki_ref_join,
-                .linear_grad = ki_ref_linear_grad},
+    .kernels = {.of = kernels, .join = ki_ref_join, .linear_grad = ki_ref_linear_grad},
     .optimizers = {.update = ki_ref_optim, .sum_squares = ki_ref_sum_squares},
 };

@@ -16,9 +16,10 @@ typedef struct ki_ref_kernel {
 
 extern const ki_backend_type ki_backend_ref;
 
-#define KI_REF_RECORD(NAME, name) extern const ki_kernel_type ki_ref_##name;
-KI_OP_LIST(KI_REF_RECORD)
-#undef KI_REF_RECORD
+/* One record per op. */
+#define X(NAME, name) extern const ki_kernel_type ki_ref_##name;
+#include "device/op.def"
+#undef X
 
 /* A kernel with a copy of the spec. KITH_EUNSUPPORTED when the spec asks for a fusion. */
 kith_status ki_ref_kernel_new(const ki_kernel_type *type, ki_backend *backend, const ki_kernel_spec *spec,

@@ -11,9 +11,9 @@
 #include "base/option.h"
 
 static const ki_dataset_kind *const kinds[] = {
-#define KI_DATASET(name) &ki_dataset_##name,
+#define X(name) &ki_dataset_##name,
 #include "data/dataset/table.def"
-#undef KI_DATASET
+#undef X
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 

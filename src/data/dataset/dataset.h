@@ -62,9 +62,9 @@ struct ki_dataset_kind {
     kith_status (*read)(kith_dataset *set, const char *root, kith_error *err);
 };
 
-#define KI_DATASET(name) extern const ki_dataset_kind ki_dataset_##name;
+#define X(name) extern const ki_dataset_kind ki_dataset_##name;
 #include "data/dataset/table.def"
-#undef KI_DATASET
+#undef X
 
 /* ---- filling ---- */
 

@@ -7,15 +7,15 @@
 #include "base/alloc.h"
 
 static const ki_sampler_kind *const kinds[] = {
-#define KI_SAMPLER(name) &ki_sampler_##name,
+#define X(name) &ki_sampler_##name,
 #include "data/sampler/table.def"
-#undef KI_SAMPLER
+#undef X
 };
 
 static const char *const kind_names[] = {
-#define KI_SAMPLER(name) #name,
+#define X(name) #name,
 #include "data/sampler/table.def"
-#undef KI_SAMPLER
+#undef X
     NULL};
 
 static const char *const small_names[] = {"repeat", "drop", NULL};

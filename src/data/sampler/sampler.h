@@ -15,9 +15,9 @@ typedef struct ki_sampler ki_sampler;
 
 /* KI_SAMPLER_ROW_balanced and so on: the rows of table.def. */
 enum {
-#define KI_SAMPLER(name) KI_SAMPLER_ROW_##name,
+#define X(name) KI_SAMPLER_ROW_##name,
 #include "data/sampler/table.def"
-#undef KI_SAMPLER
+#undef X
 };
 
 typedef enum ki_small_classes { KI_SMALL_REPEAT, KI_SMALL_DROP } ki_small_classes;
@@ -98,9 +98,9 @@ typedef struct ki_sampler_kind {
     kith_status (*plan)(const ki_sampler *sampler, uint32_t epoch, ki_sampler_plan *plan, kith_error *err);
 } ki_sampler_kind;
 
-#define KI_SAMPLER(name) extern const ki_sampler_kind ki_sampler_##name;
+#define X(name) extern const ki_sampler_kind ki_sampler_##name;
 #include "data/sampler/table.def"
-#undef KI_SAMPLER
+#undef X
 
 /* Room for n_items and n_batches in the plan; begin[0] = 0. */
 kith_status ki_sampler_plan_size(ki_sampler_plan *plan, int64_t n_items, int64_t n_batches, kith_error *err);

@@ -5,9 +5,10 @@
 #include "nn/graph.h"
 
 /* One record per op, each in its own NAME.c. */
-#define KI_OP_RECORD(NAME, name) extern const ki_op ki_op_##name;
-KI_OP_LIST(KI_OP_RECORD)
-#undef KI_OP_RECORD
+extern const ki_op ki_op_input;
+#define X(NAME, name) extern const ki_op ki_op_##name;
+#include "device/op.def"
+#undef X
 
 /* KITH_ESHAPE unless src is [mb, c, h, w] or [mb, c]. */
 kith_status ki_op_wants_map(const ki_shape *src, kith_error *err);

@@ -94,7 +94,8 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend,
             last = next;
         }
     }
-    if (backend->kernels.can_fuse_relu[node->kind]) {
+    const ki_kernel_type *kernel = backend->kernels.of[node->kind];
+    if (kernel && kernel->fuses_relu) {
         next = only_consumer(graph, use, last, KI_OP_RELU);
         if (next >= 0) {
             step.has_relu = true;

@@ -33,13 +33,13 @@ typedef struct ki_cuda_moments {
 
     /* The rest is filled in by ki_cuda_moments_place. */
     int n_w, n_chains;
-    ki_cuda_chain chain[KI_MOST_ORDERS];
+    ki_cuda_chain chain[KI_HORDE_MOST_ORDERS];
     int64_t padded; /* dim with padding: the pitch of g */
     int64_t block;
-    float *g[KI_MOST_ORDERS + 1]; /* [2] … [orders]: [m, padded] */
-    float *p;                     /* a block of projected positions */
-    void *diff_p, *packed;        /* in `type`; diff_p is p where that is float */
-    float *diff_f;                /* [m * hw, c], NULL with one block */
+    float *g[KI_HORDE_MOST_ORDERS + 1]; /* [2] … [orders]: [m, padded] */
+    float *p;                           /* a block of projected positions */
+    void *diff_p, *packed;              /* in `type`; diff_p is p where that is float */
+    float *diff_f;                      /* [m * hw, c], NULL with one block */
 } ki_cuda_moments;
 
 /* Sizes, and places in `room`. */

@@ -39,7 +39,7 @@ typedef struct ki_cuda_chain {
     void *diff_p; /* laid out as p; may be p when it is float */
     bool diff_is_bf16;
     /* [2] … [n], each [m, g_pitch]: pooling writes the moments; the way back reads dL/dg. */
-    float *g[KI_MOST_ORDERS + 1];
+    float *g[KI_HORDE_MOST_ORDERS + 1];
     int64_t g_pitch;
 } ki_cuda_chain;
 cudaError_t ki_cuda_product_pool(const ki_cuda_chain *chain, cudaStream_t stream);

@@ -1,5 +1,5 @@
 /* A regularizer on the device: one record `ki_cuda_reg_NAME` in reg/NAME.cu with its kernels, beside NAME.c, which
- * is the definition. The row of reg/table.def serves both. norm_l2 is the example.
+ * is the definition. The row of reg/table.def serves both. docs/adding-a-regularizer.md walks through one.
  *
  * This header is for C and for kernels: it knows neither the backend's struct nor the objective's. */
 #ifndef KI_OBJECTIVE_CUDA_REG_H

@@ -8,7 +8,7 @@
 #include "backend/cuda/number.cuh"
 #include "objective/cuda/view.h"
 
-enum { KI_MOST_THREADS = 512 };
+enum { KI_MOST_BLOCK_THREADS = 512 };
 
 /* The columns of this thread. */
 #define KI_COLUMNS(j, n) for (int j = (int)threadIdx.x; j < (n); j += (int)blockDim.x)
@@ -196,7 +196,7 @@ static __device__ __forceinline__ float ki_view_key(const ki_cuda_view &v, int i
  *         __syncthreads();
  *     } */
 struct ki_cuda_list {
-    int *column; /* shared memory of KI_MOST_THREADS int */
+    int *column; /* shared memory of KI_MOST_BLOCK_THREADS int */
     int *room;   /* and of 32 */
     __device__ int fill(bool yes, int value) const {
         int count = 0;

@@ -41,7 +41,7 @@ struct angular {
         return (double)most + log(sum);
     }
     __device__ void operator()(const ki_cuda_view &v, const ki_cuda_row &row, ki_cuda_tally *t) const {
-        KI_SHARED_ARRAY(int, column, KI_MOST_THREADS);
+        KI_SHARED_ARRAY(int, column, KI_MOST_BLOCK_THREADS);
         KI_SHARED_ARRAY(int, ranks, 32);
         const ki_cuda_list list = {column, ranks};
         double value = 0, sum_q = 0;

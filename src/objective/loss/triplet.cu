@@ -13,8 +13,8 @@ struct triplet {
     /* Positives by the list, negatives by the threads. Counts are whole numbers, so g, which holds them until
      * the end, does not depend on the order in which they come. */
     __device__ void operator()(const ki_cuda_view &v, const ki_cuda_row &row, ki_cuda_tally *t) const {
-        KI_SHARED_ARRAY(int, column, KI_MOST_THREADS);
-        KI_SHARED_ARRAY(int, active, KI_MOST_THREADS);
+        KI_SHARED_ARRAY(int, column, KI_MOST_BLOCK_THREADS);
+        KI_SHARED_ARRAY(int, active, KI_MOST_BLOCK_THREADS);
         KI_SHARED_ARRAY(int, ranks, 32);
         const ki_cuda_list list = {column, ranks};
         const float sign = is_cosine ? -1 : 1;

@@ -51,8 +51,8 @@ struct distance_weighted {
     double cutoff, nonzero_loss_cutoff;
 
     __device__ bool operator()(const ki_cuda_view &v, const ki_cuda_row &row) const {
-        KI_SHARED_ARRAY(double, scan, KI_MOST_THREADS);
-        KI_SHARED_ARRAY(int, column, KI_MOST_THREADS);
+        KI_SHARED_ARRAY(double, scan, KI_MOST_BLOCK_THREADS);
+        KI_SHARED_ARRAY(int, column, KI_MOST_BLOCK_THREADS);
         KI_SHARED_ARRAY(int, ranks, 32);
         const ki_cuda_list list = {column, ranks};
         const double limit = nonzero_loss_cutoff * nonzero_loss_cutoff;

@@ -8,9 +8,9 @@ namespace {
 struct semihard {
     __device__ bool operator()(const ki_cuda_view &v, const ki_cuda_row &row) const {
         /* Positives by the list, negatives by the threads; g marks the entries that take part in a triplet. */
-        KI_SHARED_ARRAY(float, key, KI_MOST_THREADS);
-        KI_SHARED_ARRAY(int, is_used, KI_MOST_THREADS);
-        KI_SHARED_ARRAY(int, column, KI_MOST_THREADS);
+        KI_SHARED_ARRAY(float, key, KI_MOST_BLOCK_THREADS);
+        KI_SHARED_ARRAY(int, is_used, KI_MOST_BLOCK_THREADS);
+        KI_SHARED_ARRAY(int, column, KI_MOST_BLOCK_THREADS);
         KI_SHARED_ARRAY(int, ranks, 32);
         const ki_cuda_list list = {column, ranks};
         row.clear();

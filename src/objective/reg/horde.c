@@ -28,7 +28,7 @@ enum { INIT_AUTO, INIT_GLOROT, INIT_SIGNS };
 static const char *const inits[] = {"auto", "glorot", "signs", NULL};
 
 static const ki_option options[] = {
-    KI_OPTION_INT(ki_horde_settings, orders, 0, 0, KI_MOST_ORDERS,
+    KI_OPTION_INT(ki_horde_settings, orders, 0, 0, KI_HORDE_MOST_ORDERS,
                   "K: moments of order 2 to K; 0 = as a saved state has it, else 5",
                   "HORDE Sec. 4: 5, SOP and In-Shop 4"),
     KI_OPTION_INT(ki_horde_settings, dimension, 0, 0, 1e6,
@@ -91,9 +91,9 @@ static kith_status params(const void *settings, const ki_sizes *sizes, ki_state_
     const ki_horde_settings *o = settings;
     char name[32];
     if (!sizes->map) return ki_fail_size(err, "horde", "the channels of the map");
-    if (o->orders < 2 || o->orders > KI_MOST_ORDERS)
+    if (o->orders < 2 || o->orders > KI_HORDE_MOST_ORDERS)
         return ki_fail(err, KITH_EINVAL, "horde has orders %lld; wanted 2 to %d", (long long)o->orders,
-                       KI_MOST_ORDERS);
+                       KI_HORDE_MOST_ORDERS);
     for (int k = o->cascaded ? 1 : 2; k <= (int)o->orders; k++) {
         for (int t = 1; t <= (o->cascaded ? 1 : k); t++) {
             if (o->cascaded)
@@ -190,7 +190,7 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     return KITH_OK;
 }
 
-_Static_assert((int)KI_MOST_ORDERS <= (int)KI_MOST_PARTS, "a part for the embedding and every order from 2");
+_Static_assert((int)KI_HORDE_MOST_ORDERS <= (int)KI_MOST_PARTS, "a part for the embedding and every order from 2");
 
 static int64_t describe_n(const ki_reg_in *in) {
     const ki_horde_settings *o = in->settings;
@@ -223,7 +223,7 @@ static size_t variants(const void *settings, ki_variant *ret, size_t most) {
     static const char all[] = "the embedding and all orders side by side";
     static const char *const names[] = {"order_2", "order_3", "order_4", "order_5",
                                         "order_6", "order_7", "order_8"};
-    _Static_assert(sizeof names / sizeof names[0] == KI_MOST_ORDERS - 1, "a name for every order from 2");
+    _Static_assert(sizeof names / sizeof names[0] == KI_HORDE_MOST_ORDERS - 1, "a name for every order from 2");
     const int n = (int)o->orders; /* parts of a row, too */
     const ki_variant first[] = {
         {"all_orders", all, 0, n, KI_CHANGE_PCA, KI_FITTED_TRAINING,

@@ -32,15 +32,15 @@ struct horde {
     int orders;
     bool cascaded;
     int64_t dim, embedding, n; /* n: width of an order's z: embedding, or dim without */
-    ki_cuda_site *loss[KI_MOST_ORDERS + 1];
+    ki_cuda_site *loss[KI_HORDE_MOST_ORDERS + 1];
 };
 
 struct places {
-    ki_cuda_moments moments;      /* of this rank's rows */
-    float *g[KI_MOST_ORDERS + 1]; /* [2] … [orders]: [m, padded], of all rows */
-    float *z, *unit, *norm;       /* [orders - 1, m, n]; norm [orders - 1, m] */
-    float *diff_unit, *diff_z;    /* [orders - 1, m, n] */
-    float *diff_g[KI_MOST_ORDERS + 1];
+    ki_cuda_moments moments;            /* of this rank's rows */
+    float *g[KI_HORDE_MOST_ORDERS + 1]; /* [2] … [orders]: [m, padded], of all rows */
+    float *z, *unit, *norm;             /* [orders - 1, m, n]; norm [orders - 1, m] */
+    float *diff_unit, *diff_z;          /* [orders - 1, m, n] */
+    float *diff_g[KI_HORDE_MOST_ORDERS + 1];
 };
 
 places place(const horde *o, const ki_cuda_reg_in *in, ki_cuda_scratch *room) {
@@ -146,8 +146,8 @@ struct product {
     int64_t m, n, k, lda, ldb, ldc;
     float beta;
     int count;
-    const float *a[KI_MOST_ORDERS], *b[KI_MOST_ORDERS];
-    float *c[KI_MOST_ORDERS];
+    const float *a[KI_HORDE_MOST_ORDERS], *b[KI_HORDE_MOST_ORDERS];
+    float *c[KI_HORDE_MOST_ORDERS];
 };
 
 kith_status run_products(ki_backend *backend, const product *p, kith_error *err) {
@@ -211,7 +211,7 @@ kith_status reg_launch(void *self, const ki_cuda_reg_in *in, void *scratch, kith
                                             at.diff_z, in->stream));
     KI_TRY(embed_back(o, in, &at, err));
     const int64_t pitch = o->embedding ? at.moments.padded : o->n;
-    float *own_diff_g[KI_MOST_ORDERS + 1] = {};
+    float *own_diff_g[KI_HORDE_MOST_ORDERS + 1] = {};
     for (int k = 2; k <= o->orders; k++) own_diff_g[k] = at.diff_g[k] + in->first * pitch;
     return ki_cuda_moments_backward(&at.moments, own_diff_g, pitch, diff_w, !in->assigns_map,
                                     in->tap[KI_TAP_MAP].diff, in->tap[KI_TAP_MAP].pitch, err);

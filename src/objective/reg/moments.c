@@ -32,7 +32,7 @@ typedef struct job {
     const ki_moments *o;
     chain chain;
     int64_t begin, n; /* columns */
-    ki_real *p[KI_MOST_ORDERS];
+    ki_real *p[KI_HORDE_MOST_ORDERS];
     ki_real scale; /* 1 / sqrt(dim) */
 } job;
 
@@ -72,7 +72,7 @@ static void backward_items(void *context, int64_t begin, int64_t end) {
     const int n = j->chain.n;
     for (int64_t i = begin; i < end; i++) {
         for (int64_t at = i * o->hw; at < (i + 1) * o->hw; at++) {
-            ki_real phi[KI_MOST_ORDERS][BLOCK], slope[BLOCK]; /* phi[k]: k factors */
+            ki_real phi[KI_HORDE_MOST_ORDERS][BLOCK], slope[BLOCK]; /* phi[k]: k factors */
             ki_real *a = j->p[0] + at * j->n, *b = j->p[1] + at * j->n;
             const ki_real *top = o->g[n] + i * o->dim + j->begin;
             for (int64_t d = 0; d < j->n; d++) phi[2][d] = j->scale * a[d] * b[d];
@@ -129,7 +129,7 @@ static void turn(const ki_real *src, int64_t rows, int64_t cols, bool add, ki_re
 }
 
 kith_status ki_moments_forward(ki_moments *o, const ki_tap_data *map, kith_error *err) {
-    chain chains[KI_MOST_ORDERS];
+    chain chains[KI_HORDE_MOST_ORDERS];
     const int n_chains = chains_of(o, chains);
     const int64_t n_w = ki_moments_projections(o->orders, o->cascaded), n_rows = o->m * o->hw;
     o->block = o->dim < BLOCK ? o->dim : BLOCK;
@@ -158,7 +158,7 @@ kith_status ki_moments_forward(ki_moments *o, const ki_tap_data *map, kith_error
 }
 
 kith_status ki_moments_backward(ki_moments *o, ki_real *diff_map, ki_real *const *diff_w, kith_error *err) {
-    chain chains[KI_MOST_ORDERS];
+    chain chains[KI_HORDE_MOST_ORDERS];
     const int n_chains = chains_of(o, chains);
     const int64_t n_rows = o->m * o->hw, n_blocks = (o->dim + o->block - 1) / o->block;
     ki_real *diff_f = NULL;

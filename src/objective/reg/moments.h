@@ -20,8 +20,8 @@ typedef struct ki_moments {
     int orders; /* K */
     bool cascaded;
     const ki_real *w[KI_MOST_PROJECTIONS];
-    ki_real *g[KI_MOST_ORDERS + 1]; /* [2] … [K], each [m, dim]; before backward: dL/dg_k */
-    size_t keep_bytes;              /* 0 when no backward follows */
+    ki_real *g[KI_HORDE_MOST_ORDERS + 1]; /* [2] … [K], each [m, dim]; before backward: dL/dg_k */
+    size_t keep_bytes;                    /* 0 when no backward follows */
     ki_work *work;
 
     /* The rest belongs to moments.c. */

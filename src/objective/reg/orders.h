@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-enum { KI_MOST_ORDERS = 8, KI_MOST_PROJECTIONS = 35 /* 2 + 3 + … + 8 */ };
+enum { KI_HORDE_MOST_ORDERS = 8, KI_MOST_PROJECTIONS = 35 /* 2 + 3 + … + 8 */ };
 
 /* How many projections orders 2 … `orders` take: cascaded orders share theirs, otherwise order k has k of its
  * own. */

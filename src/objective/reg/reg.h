@@ -1,6 +1,6 @@
 /* A regularizer: a value from the taps it names, its gradients at these taps, and possibly parameters of its own.
  * NAME.h has its settings, NAME.c one record `ki_reg_NAME`, NAME.cu the same for a device (cuda/reg.h); one row in
- * table.def serves both.
+ * table.def serves both. docs/adding-a-regularizer.md walks through one.
  *
  * One contract on every device: a term ASSIGNS its plain value, and ADDS weight times its gradients to sums that it shares
  * with other terms. The engine handles warm-up and normalize, and clears the sums; only the map is special (assigns_map). On the

@@ -360,4 +360,5 @@ const ki_kernel_type ki_cuda_conv2d = {.create = conv_create,
                                        .backward = conv_backward,
                                        .settle = conv_settle,
                                        .flush = conv_flush,
-                                       .free = conv_free};
+                                       .free = conv_free,
+                                       .fuses_relu = true};

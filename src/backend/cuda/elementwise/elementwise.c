@@ -55,7 +55,8 @@ const ki_kernel_type ki_cuda_add = {.create = add_create,
                                     .bind = ki_cuda_op_bind,
                                     .forward = add_forward,
                                     .backward = add_backward,
-                                    .free = ki_cuda_op_free};
+                                    .free = ki_cuda_op_free,
+                                    .fuses_relu = true};
 
 static kith_status concat_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                                  ki_kernel **ret_kernel, kith_error *err) {

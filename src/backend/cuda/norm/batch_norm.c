@@ -123,4 +123,5 @@ const ki_kernel_type ki_cuda_batch_norm = {.create = create,
                                            .bind = ki_cuda_op_bind,
                                            .forward = forward,
                                            .backward = backward,
-                                           .free = ki_cuda_op_free};
+                                           .free = ki_cuda_op_free,
+                                           .fuses_relu = true};

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Fail when a type of ours (ki_…, kith_…) is defined in two files: check-types.sh [ROOT]
-# A definition is a struct, enum or union with a body, or a typedef of something else; "typedef struct x x;" is none.
+# Fail when a type (ki_…, kith_…) or a constant (KI_…, KITH_…) of ours is defined in two files: check-definitions.sh [ROOT]
+# A type is defined by a struct, enum or union with a body, or by a typedef of something else; "typedef struct x x;" is none.
+# A constant is defined by an enum or by #define: include guards and macros with arguments count too.
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 # shellcheck disable=SC2016
@@ -15,7 +16,29 @@ find include src \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.
             n_wrong++
         } else first[name] = file
     }
+    # The enumerators between the braces of an enum: names in front, each up to the comma that is in no parentheses.
+    function enumerators(body,    n, i, c, depth, is_name) {
+        n = length(body)
+        is_name = 1
+        for (i = 1; i <= n; i++) {
+            c = substr(body, i, 1)
+            if (c == "(") depth++
+            else if (c == ")") depth--
+            else if (c == "," && depth == 0) is_name = 1
+            else if (is_name && c !~ /[ \t]/) {
+                is_name = 0
+                if (match(substr(body, i), /^(KI|KITH)_[A-Z0-9a-z_]+/)) define(substr(body, i, RLENGTH))
+            }
+        }
+    }
     function look_at(text,    rest, part, name, depth, i, n, c) {
+        rest = text
+        while (match(rest, /(^|[^A-Za-z0-9_])enum([ \t]+[A-Za-z0-9_]+)?[ \t]*\{[^}]*\}/)) {
+            part = substr(rest, RSTART, RLENGTH)
+            rest = substr(rest, RSTART + RLENGTH)
+            gsub(/^[^{]*\{|\}$/, "", part)
+            enumerators(part)
+        }
         rest = text
         while (match(rest, /(^|[^A-Za-z0-9_])(struct|enum|union)[ \t]+(ki|kith)_[A-Za-z0-9_]+[ \t]*\{/)) {
             part = substr(rest, RSTART, RLENGTH)
@@ -52,7 +75,15 @@ find include src \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.
     FNR == 1 { flush_file(); file = FILENAME }
     {
         line = $0
-        if (!in_comment && (is_directive || line ~ /^[ \t]*#/)) { is_directive = line ~ /\\$/; next }
+        if (!in_comment && (is_directive || line ~ /^[ \t]*#/)) {
+            if (!is_directive && match(line, /^[ \t]*#[ \t]*define[ \t]+(KI|KITH)_[A-Za-z0-9_]+/)) {
+                name = substr(line, RSTART, RLENGTH)
+                sub(/^.*[ \t]/, "", name)
+                define(name)
+            }
+            is_directive = line ~ /\\$/
+            next
+        }
         gsub(/\\./, "", line)
         gsub(/"[^"]*"|\047[^\047]*\047/, "0", line)
         if (in_comment) { if (!sub(/^.*\*\//, "", line)) next; in_comment = 0 }

@@ -23,8 +23,8 @@ static void test_it_is_there_with_its_options(void **state) {
     (void)state;
     kith_list_entry entry;
     int i = 0;
-    while (kith_list_entry_at("losses", i, &entry) && strcmp(entry.name, "sigmoid") != 0) i++;
-    assert_string_equal(entry.name, "sigmoid");
+    while (kith_list_entry_at("losses", i, &entry) && strcmp(entry.name, "pairwise_sigmoid") != 0) i++;
+    assert_string_equal(entry.name, "pairwise_sigmoid");
     assert_int_equal(entry.n_options, 2);
     kith_list_option option;
     assert_true(kith_list_option_at("losses", i, 1, &option));
@@ -42,8 +42,8 @@ static void test_value_and_gradient(void **state) {
         labels[i] = i / 3;
         for (int k = 0; k < D; k++) x[i * D + k] = (float)sin(1.7 * i + 0.9 * k * k + (k == i / 3));
     }
-    assert_ok(kith_objective_new("objective: {loss: {name: sigmoid, scale: 4, normalize: false}}", &sizes, 1,
-                                 &objective, &err),
+    assert_ok(kith_objective_new("objective: {loss: {name: pairwise_sigmoid, scale: 4, normalize: false}}",
+                                 &sizes, 1, &objective, &err),
               &err);
     double wanted = 0;
     for (int i = 0; i < N; i++) {
@@ -82,7 +82,7 @@ static void test_it_takes_any_miner(void **state) {
         kith_objective *objective = NULL;
         kith_objective_result result;
         const kith_objective_sizes sizes = {.embedding = D};
-        snprintf(recipe, sizeof recipe, "loss: {name: sigmoid}\nminer: {name: %s}", entry.name);
+        snprintf(recipe, sizeof recipe, "loss: {name: pairwise_sigmoid}\nminer: {name: %s}", entry.name);
         assert_ok(kith_objective_new(recipe, &sizes, 1, &objective, &err), &err);
         assert_true(isfinite(value_of(objective, &result)));
         kith_objective_free(objective);

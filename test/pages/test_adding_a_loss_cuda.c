@@ -1,5 +1,5 @@
-/* The loss of docs/adding-a-loss.md on the device, as the page says, against the same on the host; and its twin
- * without a device file, which the device refuses. */
+/* The loss of docs/adding-a-loss.md on the device, as the page says, against the same on the host; and one without a device
+ * file (host_only.md), which the device refuses. */
 #include "base/parallel.h"
 #include "kith/experimental/list.h"
 #include "objective/device.h"
@@ -34,13 +34,13 @@ static void test_device_and_host_agree(void **state) {
     (void)state;
     char recipe[256];
     for (size_t i = 0; ki_miner_at(i); i++) {
-        snprintf(recipe, sizeof recipe, "loss: {name: sigmoid, scale: 4}\nminer: {name: %s}",
+        snprintf(recipe, sizeof recipe, "loss: {name: pairwise_sigmoid, scale: 4}\nminer: {name: %s}",
                  ki_miner_at(i)->method.name);
         check(recipe);
     }
-    check("loss: {name: sigmoid, threshold: 0.3, normalize: false}");
-    check("loss: {name: sigmoid}\nmemory: {size: 20, warmup: 0}");
-    check("loss: {name: sigmoid}\nregularizers: [{name: density, weight: 0.5}]");
+    check("loss: {name: pairwise_sigmoid, threshold: 0.3, normalize: false}");
+    check("loss: {name: pairwise_sigmoid}\nmemory: {size: 20, warmup: 0}");
+    check("loss: {name: pairwise_sigmoid}\nregularizers: [{name: density, weight: 0.5}]");
     assert_int_equal(device_bad, 0);
 }
 
@@ -48,9 +48,9 @@ static void test_host_only_is_refused_by_name(void **state) {
     (void)state;
     kith_error err = {0};
     device_run run;
-    made m = made_of("loss: {name: sigmoid_alone}", &sizes);
+    made m = made_of("loss: {name: host_only}", &sizes);
     assert_int_equal(device_run_try(&run, m.objective, &batch, &err), KITH_EUNSUPPORTED);
-    assert_string_equal(err.message, "loss sigmoid_alone runs on the CPU alone");
+    assert_string_equal(err.message, "loss host_only runs on the CPU alone");
     assert_string_equal(err.hint, "use device cpu for this objective");
     device_run_close(&run);
     made_free(&m);
@@ -61,7 +61,7 @@ static void test_the_list_says_so(void **state) {
     kith_list_entry entry;
     int n_alone = 0;
     for (int i = 0; kith_list_entry_at("losses", i, &entry); i++) {
-        if (entry.cpu_only != (strcmp(entry.name, "sigmoid_alone") == 0))
+        if (entry.cpu_only != (strcmp(entry.name, "host_only") == 0))
             fail_msg("%s: cpu only %d", entry.name, entry.cpu_only);
         n_alone += entry.cpu_only;
     }

@@ -1,32 +1,12 @@
-/* A third store, in memory, behind the same handle: what the public functions answer does not depend on who keeps the index. */
+/* The store of docs/adding-a-store.md, linked in as the page says: what the public functions answer does not depend on who keeps the
+ * index. */
+#include "base/alloc.h"
 #include "kith/rerank.h"
-#include "memory_store.h"
-#include "twin_index.h"
-
-/* An empty index in memory, as made_create makes one in a folder. */
-static kith_index *make_memory(kith_metric metric) {
-    kith_error err;
-    kith_index *index = NULL;
-    mem_store *m = NULL;
-    assert_ok(ki_zalloc_or(&m, 1, sizeof *m, "a store", &err), &err);
-    m->pending = (ki_manifest){.generation = 1,
-                               .dim = MADE_DIM,
-                               .next_file = 1,
-                               .metric = metric,
-                               .model = "0123abcd",
-                               .preprocess = "squash256",
-                               .recall = 0.99};
-    for (size_t i = 0; i < 3; i++)
-        assert_ok(ki_manifest_column_add(&m->pending, made_columns[i].name, made_columns[i].type, &err),
-                  &err);
-    assert_ok(ki_manifest_copy(&m->pending, &m->committed, &err), &err);
-    m->store = (ki_store){.type = &mem_type, .committed = &m->committed, .pending = &m->pending};
-    assert_ok(ki_index_wrap(&m->store, &index, &err), &err);
-    return index;
-}
+#include "search/index_handle.h"
+#include "search/twin_index.h"
 
 static twins make_twins(const char *name, kith_metric metric, int64_t n) {
-    twins t = {made_create(made_path(name), metric), make_memory(metric)};
+    twins t = {made_create(made_path(name), metric), made_create("ram:twin", metric)};
     twins_fill(&t, n);
     return t;
 }
@@ -56,7 +36,8 @@ static void test_compare_with_files(void **state) {
 
 static void test_own_false_match_rates(void **state) {
     (void)state;
-    check_own_rates(made_create(made_path("own.kith"), KITH_COSINE), make_memory(KITH_COSINE), 300);
+    check_own_rates(made_create(made_path("own.kith"), KITH_COSINE), made_create("ram:own", KITH_COSINE),
+                    300);
 }
 
 /* What is told of an index, but for what only files have. */
@@ -200,24 +181,72 @@ static void test_refusals(void **state) {
     kith_error err;
     float row[MADE_DIM];
     kith_index_item item;
-    kith_index *index = make_memory(KITH_COSINE);
+    kith_index *index = made_create("ram:own", KITH_COSINE);
     made_add(index, 0, 5);
     assert_int_equal(kith_index_item_get(index, 0, &item, &err), KITH_ENOTFOUND); /* not committed yet */
-    assert_string_equal(err.message, "memory has no item with id 0");
+    assert_string_equal(err.message, "ram:own has no item with id 0");
     commit(index);
     assert_int_equal(kith_index_remove(index, (int64_t[]){1, 5}, 2, &err), KITH_ENOTFOUND);
-    assert_string_equal(err.message, "memory has no item with id 5");
+    assert_string_equal(err.message, "ram:own has no item with id 5");
     assert_int_equal(made_info(index).n_items, 5);
     assert_int_equal(kith_index_vectors(index, (int64_t[]){7}, 1, row, &err), KITH_ENOTFOUND);
     assert_int_equal(kith_index_move(index, 9, "x", NULL, 1, 1, &err), KITH_ENOTFOUND);
     assert_true(ki_index_keeps_text(index, "M\xf6we"));
     index->store->is_broken = true;
     assert_int_equal(kith_index_commit(index, NULL, &err), KITH_EINVAL);
-    assert_string_equal(err.message, "an earlier change of memory failed");
+    assert_string_equal(err.message, "an earlier change of ram:own failed");
     index->store->pending = NULL;
     assert_int_equal(kith_index_restamp(index, 1, 1, 1, &err), KITH_EINVAL);
-    assert_string_equal(err.message, "memory was opened for reading");
+    assert_string_equal(err.message, "ram:own was opened for reading");
     kith_index_free(index);
+}
+
+/* It is there as long as its handle, and another of its name is another index. */
+static void test_opening(void **state) {
+    (void)state;
+    kith_error err;
+    kith_index *index = made_create("ram:own", KITH_COSINE), *other = NULL;
+    made_add(index, 0, 5);
+    commit(index);
+    assert_int_equal(kith_index_open("ram:own", KITH_INDEX_READ, &other, &err), KITH_ENOTFOUND);
+    other = made_create("ram:own", KITH_COSINE);
+    assert_int_equal(made_info(other).n_items, 0);
+    assert_int_equal(made_info(index).n_items, 5);
+    kith_index_free(other);
+    kith_index_free(index);
+    assert_int_not_equal(kith_index_open("ram", KITH_INDEX_READ, &other, &err),
+                         KITH_OK); /* a folder, that is not there */
+    assert_int_not_equal(err.status, KITH_ENOTFOUND);
+}
+
+static kith_status change(kith_index *index, kith_error *err) {
+    KI_TRY(made_try_add(index, 10, 3, err));
+    KI_TRY(kith_index_move(index, 6, "elsewhere", "tern", 7, 8, err));
+    KI_TRY(kith_index_exclude(index, (int64_t[]){1, 2}, 2, err));
+    return kith_index_commit(index, NULL, err);
+}
+
+/* Memory that runs out in any place of a change: the last commit stays as it is, and nothing leaks (ASan). */
+static void test_no_memory(void **state) {
+    (void)state;
+    kith_status status = KITH_ENOMEM;
+    int n_failed = 0;
+    for (; status != KITH_OK && n_failed < 1000; n_failed++) {
+        kith_error err;
+        kith_index *index = made_create("ram:own", KITH_COSINE);
+        made_add(index, 0, 10);
+        commit(index);
+        const uint64_t before = digest(index);
+        ki_alloc_fail_after(n_failed);
+        status = change(index, &err);
+        ki_alloc_fail_after(-1);
+        if (status != KITH_OK) {
+            assert_int_equal(status, KITH_ENOMEM);
+            assert_true(digest(index) == before);
+        }
+        kith_index_free(index);
+    }
+    assert_true(n_failed > 10 && n_failed < 1000);
 }
 
 int main(void) {
@@ -231,6 +260,8 @@ int main(void) {
         cmocka_unit_test(test_shown_paths_and_labels),
         cmocka_unit_test(test_reranked),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_opening),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
