@@ -1,4 +1,4 @@
-/* One batch over several ranks on the device: what objective/ranks.c does on the host.
+/* One batch over several ranks on the device: what objective/host/ranks.c does on the host.
  *
  * `own` is the batch as the caller gave it, with this rank's rows. The engine works on `batch`, where labels, embeddings and
  * pooled features are those of all ranks, in memory of the engine. Maps stay where they are: a term that reads one gathers what

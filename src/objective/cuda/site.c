@@ -1,5 +1,5 @@
 /* One run of the loss: inner products, mining, the loss's rows, the sums, and the chain rule back to the
- * embeddings and proxies. This is what loss_on of evaluate.c and pair/chain.c do on the host. */
+ * embeddings and proxies. host/run_loss.c and pair/chain.c are the same on the host. */
 #include <string.h>
 
 #include "backend/cuda/gemm/gemm.h"

@@ -190,7 +190,8 @@ static kith_status eval(const ki_reg_in *in, ki_reg_out *out, kith_error *err) {
     return KITH_OK;
 }
 
-_Static_assert((int)KI_HORDE_MOST_ORDERS <= (int)KI_MOST_PARTS, "a part for the embedding and every order from 2");
+_Static_assert((int)KI_HORDE_MOST_ORDERS <= (int)KI_MOST_PARTS,
+               "a part for the embedding and every order from 2");
 
 static int64_t describe_n(const ki_reg_in *in) {
     const ki_horde_settings *o = in->settings;
@@ -223,7 +224,8 @@ static size_t variants(const void *settings, ki_variant *ret, size_t most) {
     static const char all[] = "the embedding and all orders side by side";
     static const char *const names[] = {"order_2", "order_3", "order_4", "order_5",
                                         "order_6", "order_7", "order_8"};
-    _Static_assert(sizeof names / sizeof names[0] == KI_HORDE_MOST_ORDERS - 1, "a name for every order from 2");
+    _Static_assert(sizeof names / sizeof names[0] == KI_HORDE_MOST_ORDERS - 1,
+                   "a name for every order from 2");
     const int n = (int)o->orders; /* parts of a row, too */
     const ki_variant first[] = {
         {"all_orders", all, 0, n, KI_CHANGE_PCA, KI_FITTED_TRAINING,
