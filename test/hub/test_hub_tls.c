@@ -21,19 +21,6 @@ static int port[N_FRONTS];
 static const char *const libraries[] = {"no-gnutls", "no-openssl"};
 static bool is_there[N_ROWS(libraries)];
 
-static const char certificates[] =
-    "printf "
-    "'[req]\\ndistinguished_name=n\\n[n]\\n[ca]\\nbasicConstraints=critical,CA:TRUE\\nkeyUsage=critical,"
-    "keyCertSign\\n[good]\\nsubjectAltName=IP:127.0.0.1\\n[elsewhere]\\nsubjectAltName=DNS:elsewhere.test\\n"
-    "[old]\\nsubjectAltName=IP:127.0.0.1\\n' >c.cnf && N='-newkey ec -pkeyopt ec_paramgen_curve:P-256 "
-    "-nodes' "
-    "&& for ca in ca other; do openssl req -config c.cnf -x509 -extensions ca $N -keyout $ca.key -out "
-    "$ca.pem "
-    "-days 2 -subj \"/CN=the test's $ca\" || exit 1; done && for n in good:2 elsewhere:2 old:0; do "
-    "openssl req -config c.cnf -new $N -keyout ${n%%:*}.key -out r.csr -subj /CN=${n%%:*} && "
-    "openssl x509 -req -in r.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days ${n#*:} -extfile c.cnf "
-    "-extensions ${n%%:*} -out ${n%%:*}.pem || exit 1; done";
-
 /* In the test's folder, with $K the program, which may not find this machine's other settings. */
 static int kith(size_t library, int front_of, const char *command) {
     return testing_run(output, sizeof output,
@@ -94,9 +81,9 @@ static int set_up(void **state) {
     files[0] = (hub_file){"model.safetensors", data, sizeof data, true};
     files[1] = (hub_file){"config.json", "{}", 2, false};
     if (testing_run(output, sizeof output,
-                    "cd %s && { %s; } && mkdir no-gnutls no-openssl && : "
-                    ">no-gnutls/libcurl-gnutls.so.4 && : >no-openssl/libcurl.so.4",
-                    testing_folder(), certificates) != 0)
+                    "cd %s && %s/test/tools/certificates.sh && mkdir no-gnutls no-openssl && "
+                    ": >no-gnutls/libcurl-gnutls.so.4 && : >no-openssl/libcurl.so.4",
+                    testing_folder(), testing_source()) != 0)
         fail_msg("%s", output);
     start_front();
     snprintf(location, sizeof location, "https://127.0.0.1:%d/model.safetensors?signature=x", port[STORAGE]);

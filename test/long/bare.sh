@@ -7,7 +7,8 @@
 # A machine on which things were installed by hand hides what is missing from cmake/packages.txt; this one cannot. The clone's folder
 # has a blank and a letter that is not ASCII in its name. chroot.sh makes the Debian, which needs root and mmdebstrap: elsewhere the
 # commands run on the machine itself if it has that release, and are skipped otherwise (status 77 if nothing was run). What is tested is
-# the last commit. A finding is a command that fails; the last line counts.
+# the last commit. A finding is a command that fails; the last line counts, with the seconds of each command and those of the processors,
+# which other work on the machine does not change.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 here=$PWD name="kith ü test"
@@ -21,6 +22,7 @@ on_bare() { in_root root "unset LC_ALL DEBIAN_FRONTEND; cd '/srv/$name' && $1"; 
 on_machine() { (cd "$work/$name" && sh -c "$1"); }
 
 said='' n_run=0
+TIMEFORMAT='%U + %S s'
 try() { # RELEASE COMMAND…
     local release=$1 why place run command began count
     shift
@@ -40,15 +42,16 @@ try() { # RELEASE COMMAND…
     fi
     said="$said; $place"
     for command in "$@"; do
+        doing "$place: $command"
         began=$SECONDS
-        if ! $run "$command" >"$log" 2>&1 </dev/null; then
+        { time $run "$command" >"$log" 2>&1 </dev/null; } 2>"$work/time" || {
             cat "$log"
             echo "$place, $command: failed after $((SECONDS - began)) s"
             exit 1
-        fi
+        }
         cat "$log"
         count=$(tail -n 1 "$log" | grep -E '^[0-9]+ passed') && count=": $count"
-        said="$said, $command$count ($((SECONDS - began)) s)"
+        said="$said, $command$count ($((SECONDS - began)) s, $(cat "$work/time") of processors)"
         n_run=$((n_run + 1))
     done
 }

@@ -2,8 +2,8 @@
 # The tar of make dist where people unpack it: bare Debian 12 and 13 and Ubuntu 22.04 and 24.04, as an ordinary user, in a folder with a
 # blank in its name: dist.sh [SUITE…], of bookworm trixie jammy noble
 #
-# In each: install.sh, then draw a data set, train, index, search and serve, with nothing but xz beside the bare system's packages; a HEIC
-# before and after libheif is there; removal. Also: what each file asks of glibc, licences, the SPDX list. chroot.sh makes the
+# In each: install.sh, then draw a data set, train, index, search and serve, with nothing but xz beside the bare system's packages; kith
+# pull over TLS from a hub on loopback, without libcurl and with it under each of its names; a HEIC before and after libheif is there; removal. Also: what each file asks of glibc, licences, the SPDX list. chroot.sh makes the
 # systems. It needs root and mmdebstrap. A system that cannot be made is skipped with a line; the last line counts.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -66,6 +66,37 @@ asks_port() {
     exec 9>&-
 }
 
+# The hub, of python3 on this machine, with certificates that nobody else trusts.
+hub=
+if command -v openssl python3 >/dev/null; then
+    mkdir "$work/certificates"
+    (cd "$work/certificates" && "$OLDPWD/test/tools/certificates.sh") >"$work/log" 2>&1 || fail "no certificates"
+    python3 test/tools/hub_both_ways.py --serve "$work/certificates/good.pem" "$work/certificates/good.key" >"$work/hub" &
+    for ((i = 0; i < 100; i++)); do
+        hub=$(cat "$work/hub") && [ -n "$hub" ] && break
+        sleep 0.1
+    done
+    [ -n "$hub" ] || fail "the hub on loopback does not start"
+fi
+# try_pull SUITE: with each build of libcurl that the system's archive has, then without a reason to trust the hub.
+try_pull() {
+    local pull n=0 package
+    cp "$work/certificates/ca.pem" "$work/$1/srv/ca.pem"
+    # shellcheck disable=SC2016
+    pull='cd "$HOME" && HF_ENDPOINT='$hub' HF_HOME=$(mktemp -d) .local/bin/kith pull kith-test/tiny'
+    as_user "$1" "$pull" >"$work/log" 2>&1 && fail "$1: kith pull works without libcurl"
+    grep -q 'libcurl cannot be loaded' "$work/log" || fail "$1: no line says what kith pull needs"
+    for package in libcurl4 libcurl3-gnutls; do
+        in_root "$1" "apt-get update && apt-get -y --no-install-recommends install $package" >"$work/log" 2>&1 || continue
+        as_user "$1" "SSL_CERT_FILE=/srv/ca.pem; export SSL_CERT_FILE; $pull" >"$work/log" 2>&1 || fail "$1: kith pull failed with $package"
+        as_user "$1" "$pull" >"$work/log" 2>&1 && fail "$1: $package: an unknown authority is trusted"
+        grep -q 'certificate' "$work/log" || fail "$1: $package: no line says that the authority is unknown"
+        in_root "$1" 'rm /usr/lib/*/libcurl*.so.4*' >"$work/log" 2>&1 || fail "$1: $package cannot be removed"
+        n=$((n + 1))
+    done
+    pulled="pull with $n builds of libcurl"
+}
+
 n_done=0 n_skipped=0 said=
 for suite in "$@"; do
     began=$SECONDS
@@ -92,6 +123,9 @@ for suite in "$@"; do
     asks_port "$port" /api/v1/items/6/thumb >"$work/page" 2>&1
     grep -qa 'image/jpeg' "$work/page" || fail "$suite: no picture is served: $(head -n 1 "$work/page")"
     kill "$server" && wait "$server" 2>/dev/null
+    doing "$suite: kith pull"
+    pulled="pull not tried"
+    [ -z "$hub" ] || try_pull "$suite"
     doing "$suite: HEIC"
     # HEIC: a line that says what to install, then the image.
     # shellcheck disable=SC2016
@@ -114,8 +148,8 @@ for suite in "$@"; do
     as_user "$suite" 'sh "/srv/from here/end.sh"' >"$work/log" 2>&1 || fail "$suite: the removal failed"
     rm -rf --one-file-system "$root"
     n_done=$((n_done + 1))
-    said="$said, $suite ($heif, $((SECONDS - began)) s)"
-    echo "$suite: trained, indexed, searched, served, HEIC ($heif), removed"
+    said="$said, $suite ($pulled, $heif, $((SECONDS - began)) s)"
+    echo "$suite: trained, indexed, searched, served, $pulled, HEIC ($heif), removed"
 done
 [ $n_done -gt 0 ] || { echo "no system could be made; the tar itself is sound ($asks)" && exit 77; }
 echo "$tar ($(stat -c %s "$out/$tar") bytes, $asks): $n_done systems, $n_skipped skipped$said"
