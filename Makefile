@@ -96,7 +96,7 @@ wheel: setup
 	@scripts/setup.sh dist python
 	@scripts/wheel.sh
 
-# Debian packages: build/deb/*.deb (docs/packages.md).
+# Debian packages: build/deb/*.deb (docs/install.md).
 deb:
 	@scripts/setup.sh build ranks postgres deb
 	@scripts/deb.sh $(DEB_FLAGS)

@@ -13,6 +13,10 @@ target_include_directories(kith_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CM
                                                 ${CMAKE_BINARY_DIR}/generated)
 set(c_flags -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
             -fvisibility=hidden -fno-math-errno)
+# Sizes are named by enumerators here, which in C are plain ints. clang 19 warns wherever one meets a floating-point number, as is right for C++.
+if(CMAKE_C_COMPILER_ID MATCHES "Clang")
+  list(APPEND c_flags -Wno-enum-float-conversion)
+endif()
 # gcc 12 for ARM64 stops with an internal error where it vectorises the search for a largest value (fmax in a loop).
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64" AND CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_C_COMPILER_VERSION VERSION_LESS 13)
   list(APPEND c_flags -fno-builtin-fmax -fno-builtin-fmaxf -fno-builtin-fmin -fno-builtin-fminf)

@@ -35,6 +35,7 @@ arm64         | 7200 | test/long/arm64.sh                  | 7200 | test/long/ar
 docker        | 3600 | test/long/docker.sh                 | 3600 | test/long/docker.sh
 dist          | 3600 | test/long/dist.sh                   | 3600 | test/long/dist.sh
 wheel         | 3600 | test/long/wheel.sh                  | 3600 | test/long/wheel.sh
+hub           | 1800 | test/long/hub.sh                    | 1800 | test/long/hub.sh
 same          | 3600 | test/long/same.sh                   | 3600 | test/long/same.sh
 cpu           | 1200 | test/long/cpu.sh                    | 300 | test/long/cpu.sh
 paths         | 5400 | test/long/paths.sh                  | 2400 | test/long/paths.sh paths|checks|cli

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/plugin.h"
+#include "data/image/heif_order.h"
 #include "data/image/image.h"
 
 /* If libheif refuses a file, the file is at fault; if one of libheif's limits is exceeded, the image is too
@@ -32,11 +33,13 @@ static kith_status fail_heif(struct heif_error found, kith_error *err) {
 typedef struct opened {
     struct heif_context *context;
     struct heif_image_handle *handle;
+    uint8_t *mended; /* the file's bytes, where they had to be put in order */
 } opened;
 
 static void opened_release(opened *o) {
     heif_image_handle_release(o->handle);
     heif_context_free(o->context);
+    ki_free(o->mended);
 }
 
 /* Both sizes in the header: of the whole image, which is decoded, and of the part that is cut out of it. */
@@ -50,7 +53,17 @@ static kith_status check_sizes(const struct heif_image_handle *handle, int64_t m
     return ki_image_check_size((uint64_t)w, (uint64_t)h, most_pixels, err);
 }
 
+static kith_status mend(const uint8_t **bytes, size_t n_bytes, opened *o, kith_error *err) {
+    if (!ki_heif_turns_first(*bytes, n_bytes, NULL)) return KITH_OK;
+    KI_TRY(ki_alloc_or(&o->mended, n_bytes, 1, "a HEIF image", err));
+    memcpy(o->mended, *bytes, n_bytes);
+    ki_heif_turns_first(*bytes, n_bytes, o->mended);
+    *bytes = o->mended;
+    return KITH_OK;
+}
+
 static kith_status open_primary(const uint8_t *bytes, size_t n_bytes, opened *o, kith_error *err) {
+    KI_TRY(mend(&bytes, n_bytes, o, err));
     o->context = heif_context_alloc();
     if (!o->context) return ki_fail_memory(err, n_bytes, "a HEIF image");
     heif_context_set_max_decoding_threads(o->context, 0); /* the loader's threads are enough */

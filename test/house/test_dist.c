@@ -168,7 +168,7 @@ static void test_release_wants_its_places(void **state) {
     snprintf(tree, sizeof tree, "%s/release", testing_folder());
     assert_int_equal(
         testing_run(said, sizeof said,
-                    "mkdir -p %s/python && cd '%s' && cp -r contrib scripts %s && cp python/pyproject.toml "
+                    "mkdir -p %s/python && cd %s && cp -r contrib scripts %s && cp python/pyproject.toml "
                     "%s/python && %s/scripts/release.sh --check",
                     tree, testing_source(), tree, tree, tree),
         1);

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.." || exit 1
 here=$PWD
 # shellcheck source=test/long/chroot.sh
 . test/long/chroot.sh
-need_chroots
+can_chroot || exit 77
 # shellcheck source=/dev/null
 suite=${1:-$(. /etc/os-release && echo "${VERSION_CODENAME:-bookworm}")}
 began=$SECONDS
@@ -21,7 +21,7 @@ lint="lintian was not run"
 if [ -n "${DEBS:-}" ]; then
     cp "$DEBS"/*.deb "$work/debs" || exit 1
 else
-    make_root build "$suite" --include=make,git
+    make_root build "$suite" --include=make,git || exit 77
     git diff --quiet HEAD 2>/dev/null || echo "there are changes that are not committed: they are left out"
     git clone -q "$here" "$work/build/srv/kith ü deb" || exit 1
     in_root build 'cd "/srv/kith ü deb" && make deb' || { echo "make deb failed in a bare Debian ($suite)"; exit 1; }
@@ -34,7 +34,7 @@ rm -f "$work"/debs/*-dbgsym_*.deb "$work"/debs/kith-cuda_*.deb
 built=$((SECONDS - began))
 n_debs=$(find "$work/debs" -name '*.deb' | wc -l)
 
-make_root bare "$suite"
+make_root bare "$suite" || exit 77
 cp -r "$work/debs" contrib/debian/tests "$work/bare/srv/"
 # Files that apt and dpkg themselves write while they install and remove, and the memory of ldconfig.
 list() {

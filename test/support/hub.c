@@ -297,6 +297,8 @@ const char *hub_start(const hub_file *list, size_t n) {
     return url;
 }
 
+int hub_storage_port(void) { return port[1]; }
+
 bool hub_has_plugin(void) {
     char out[512];
     return testing_run(

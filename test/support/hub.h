@@ -42,6 +42,7 @@ extern hub_ways hub_way;
 
 /* Start both servers, unless they run; the files are borrowed. Returns the hub's address, "http://127.0.0.1:PORT". */
 const char *hub_start(const hub_file *files, size_t n_files);
+int hub_storage_port(void);
 /* What was asked since the last call of hub_forget, a line each: "hub HEAD /org/net/… token range=100". */
 const char *hub_asked(void);
 void hub_forget(void);

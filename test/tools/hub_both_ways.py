@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Do kith and Python's huggingface_hub find what the other fetched? hub_both_ways.py PROGRAM
+"""Do kith and Python's huggingface_hub find what the other fetched? hub_both_ways.py PROGRAM [CERTIFICATE KEY]
 
 Needs the built program, python3 and huggingface_hub, and no network: the hub is a server of this script on 127.0.0.1, which
-answers as the real one does (headers before a redirect, the bytes from another port). Prints a line for each check and exits
-with 1 if one failed, with 77 if huggingface_hub is not there.
+answers as the real one does (headers before a redirect, the bytes from another port), over TLS where a certificate is given (both
+then find its authority by SSL_CERT_FILE). Prints a line for each check and exits with 1 if one failed, with 77 if huggingface_hub is not there.
+
+hub_both_ways.py --serve [CERTIFICATE KEY] only serves: it prints the hub's address and ends when its parent does. The repository
+is kith-test/tiny.
 """
 
 import hashlib
@@ -11,11 +14,13 @@ import http.server
 import json
 import os
 import pathlib
-import subprocess
+import ssl
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 REPO, COMMIT = "kith-test/tiny", "0123456789abcdef0123456789abcdef01234567"
 OTHER_COMMIT = "89abcdef0123456789abcdef0123456789abcdef"
@@ -85,18 +90,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "X-Repo-Commit": commit,
                 "X-Linked-Size": str(len(data)),
                 "X-Linked-Etag": f'"{hashlib.sha256(data).hexdigest()}"',
-                "Location": f"http://127.0.0.1:{self.server.storage_port}/storage/{name}",
+                "Location": f"{self.server.storage}/storage/{name}",
             })
         else:
             self.send_file(FILES[name], {"X-Repo-Commit": commit, "ETag": f'"{git_hash(FILES[name])}"'})
 
 
-def serve():
+def serve(certificate=()):
+    """Both servers; the address of the hub. certificate: its file and that of its key, or nothing."""
     servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) for _ in range(2)]
+    addresses = [f"http{'s' if certificate else ''}://127.0.0.1:{server.server_address[1]}" for server in servers]
     for server in servers:
-        server.storage_port = servers[1].server_address[1]
+        server.storage = addresses[1]
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{servers[0].server_address[1]}"
+    return addresses[0]
+
+
+def serve_only(certificate):
+    parent = os.getppid()
+    print(serve(certificate), flush=True)
+    while os.getppid() == parent:
+        time.sleep(0.2)
 
 
 class Checks:
@@ -110,10 +128,13 @@ class Checks:
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 4):
         sys.exit(__doc__)
+    if sys.argv[1] == "--serve":
+        serve_only(sys.argv[2:])
+        return
     program = os.path.abspath(sys.argv[1])
-    endpoint = serve()
+    endpoint = serve(sys.argv[2:])
     check = Checks()
     with tempfile.TemporaryDirectory() as folder:
         mine, theirs = os.path.join(folder, "by kith"), os.path.join(folder, "by python")
@@ -125,7 +146,7 @@ def main():
         except ImportError:
             print("skipped: huggingface_hub is not there")
             sys.exit(77)
-        print("huggingface_hub", hub.__version__)
+        print("huggingface_hub", hub.__version__, "over", endpoint.split(":")[0])
 
         def kith(cache, *words):
             done = subprocess.run([program, "pull", *words], env={**os.environ, "HF_HUB_CACHE": cache},

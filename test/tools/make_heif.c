@@ -3,7 +3,8 @@
  * a property that the image must be rotated by 90 degrees to the right.
  *
  * libheif 1.15 writes that property before the size, and the size after the rotation; 1.19 takes the size of such a file for the one
- * before. The standard and cameras have the size first, before the rotation: the corpus files were put into that order by hand. */
+ * before, and 1.23 refuses it (data/image/heif_order.h). ok_lossy_irot_first.* are such files. The standard and cameras have the size first, before the rotation: the other corpus files
+ * were put into that order by hand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
