@@ -25,9 +25,15 @@ function finish() {
 in_head && /^\t\t<skipped / { state = /SKIP_RETURN_CODE/ ? "skipped" : "failed" }
 /<system-out>/ { in_head = 0 }
 /(^|<system-out>)skipped: make test-[a-z]+ runs these$/ { tier = $3 }
-/^\[  PASSED  \] [0-9]+ test\(s\)/ { n_passed += $4 }
-/^\[  FAILED  \] [0-9]+ test\(s\)/ { n_failed += $4 }
-/^\[  SKIPPED \] [0-9]+ test\(s\)/ { n_skipped += $4 }
+# CMocka 1.1.7 and newer write "[  SKIPPED ] tests: 2 test(s)".
+function count_of(line) {
+    sub(/ test\(s\).*/, "", line)
+    sub(/.* /, "", line)
+    return line + 0
+}
+/^\[  PASSED  \] ([a-z]+: )?[0-9]+ test\(s\)/ { n_passed += count_of($0) }
+/^\[  FAILED  \] ([a-z]+: )?[0-9]+ test\(s\)/ { n_failed += count_of($0) }
+/^\[  SKIPPED \] ([a-z]+: )?[0-9]+ test\(s\)/ { n_skipped += count_of($0) }
 END {
     finish()
     printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped

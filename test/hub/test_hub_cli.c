@@ -79,7 +79,6 @@ static int set_up(void **state) {
     (void)state;
     char from[600], to[600];
     size_t n = 0;
-    if (!hub_has_plugin()) skip();
     snprintf(from, sizeof from, "%s/m.safetensors", testing_folder());
     snprintf(to, sizeof to, "%s/plain.safetensors", testing_folder());
     endpoint = "http://127.0.0.1:1";
@@ -311,6 +310,7 @@ static void test_faults(void **state) {
 }
 
 int main(void) {
+    if (!hub_has_plugin()) return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_everything_that_takes_weights),
         cmocka_unit_test(test_training),

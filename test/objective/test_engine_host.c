@@ -12,7 +12,7 @@ static const char *const recipes[] = {
     "weight: 0.2}]",
     "loss: {name: binomial}\nregularizers: [{name: horde, orders: 3, dimension: 40, embedding: 8, weight: "
     "0.5},\n"
-    "  {name: row_norm_penalty}, {name: norm_l2, weight: 0.1}, {name: horde, orders: 2, dimension: 24, "
+    "  {name: row_norm_penalty}, {name: norm_l2, weight: 0.1}, {name: horde, orders: 3, dimension: 40, "
     "embedding: 8}]"};
 
 static void compare(const char *name, const char *recipe) {
