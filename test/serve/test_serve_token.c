@@ -2,6 +2,7 @@
 #include <endian.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -117,27 +118,26 @@ static void test_a_list_of_who_may_read(void **state) {
 }
 
 static double seconds_of(const ki_tokens *t, const char *header) {
-    enum { N = 20000 };
+    enum { N = 2000 };
     struct timespec a, b;
-    double best = 1e9;
-    for (int repeat = 0; repeat < 5; repeat++) {
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
-        for (int i = 0; i < N; i++) ki_tokens_check(t, header);
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
-        const double s = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
-        if (s < best) best = s;
-    }
-    return best / N;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+    for (int i = 0; i < N; i++) ki_tokens_check(t, header);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+    return ((double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec)) / N;
 }
 
-/* A token that is wrong in its last letter takes as long as one that is wrong in its first. */
+/* A token that is wrong in its last letter takes as long as one that is wrong in its first. Both are timed in turns, and the best of
+ * each counts: other work on the machine makes single turns longer. */
 static void test_time_says_nothing(void **state) {
     (void)state;
     kith_error err;
     ki_tokens t;
+    double first = 1e9, last = 1e9;
     assert_ok(ki_tokens_parse(good, "f", &t, &err), &err);
-    const double first = seconds_of(&t, "Bearer xaaaaaaaaaaaaaaaaaaaaaaa"),
-                 last = seconds_of(&t, "Bearer aaaaaaaaaaaaaaaaaaaaaaax");
+    for (int turn = 0; turn < 100; turn++) {
+        first = fmin(first, seconds_of(&t, "Bearer xaaaaaaaaaaaaaaaaaaaaaaa"));
+        last = fmin(last, seconds_of(&t, "Bearer aaaaaaaaaaaaaaaaaaaaaaax"));
+    }
     if (!(first < 1.5 * last && last < 1.5 * first)) fail_msg("%g s and %g s", first, last);
 }
 
