@@ -483,7 +483,8 @@ static void test_counting(void **state) {
     static const char report[] =
         "\t<testcase name=\"a\" classname=\"a\" time=\"0\" status=\"fail\">\n\t\t<failure message=\"\"/>\n"
         "\t\t<system-out>[==========] Running 6 test(s).\n[  PASSED  ] 3 test(s).\n"
-        "[  SKIPPED ] tests: 1 test(s), listed below:\n[  SKIPPED ] t2\n[  FAILED  ] 2 test(s), listed below:\n"
+        "[  SKIPPED ] tests: 1 test(s), listed below:\n[  SKIPPED ] t2\n[  FAILED  ] 2 test(s), listed "
+        "below:\n"
         "[  FAILED  ] t3\n</system-out>\n\t</testcase>\n"
         "\t<testcase name=\"skipped\" status=\"notrun\">\n\t\t<skipped message=\"SKIP_RETURN_CODE=77\"/>\n"
         "\t\t<system-out></system-out>\n"
