@@ -193,9 +193,10 @@ static kith_status make(ki_learner *l, const ki_learner_settings *s, kith_error 
     l->bias = ki_params_find(s->params, "embedding.bias");
     KI_TRY(ki_feed_new(s->backend, s->net, s->batch, s->format, s->transform, &l->feed, err));
     KI_TRY(ki_taps_stopped(s->backend, s->objective, s->batch, s->net->embedding, &l->stopped, err));
+    /* Here and not by a plan: a rank without an image of a full batch has none, and is updated all the same. */
+    KI_TRY(ki_params_zero_diffs(s->params, err));
     KI_TRY(ki_learner_course(l, l->comm ? s->whole : s->batch, &is_new, err));
     KI_TRY(make_optimizer(l, s->optim, err));
-    KI_TRY(ki_params_zero_diffs(s->params, err));
     KI_TRY(l->engine_type->clear_diffs(l->course[0].engine, err));
     return s->backend->type->memory.sync(s->backend, err);
 }
