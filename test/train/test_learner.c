@@ -123,6 +123,41 @@ static void test_gradient_of_the_embedding_layer(void **state) {
         "{name: row_norm_penalty, weight: 0.1}]}");
 }
 
+/* The gradient of the layer's weights after micro-batches of 8 images that begin at first[0], …; to be freed. */
+static float *layer_diff(const char *objective, int n_micro, const int *first, int64_t *ret_n) {
+    setup *s = make(objective, "{name: sgd, steps: 1, accumulate: 2}", 8, true);
+    kith_error err;
+    const ki_param *w = ki_params_find(s->params, "embedding.weight");
+    float *diff = malloc((size_t)w->n * sizeof *diff);
+    for (int i = 0; i < n_micro; i++) add(s, first[i], 8, 0);
+    assert_ok(ki_params_get_diff(s->params, w, diff, &err), &err);
+    *ret_n = w->n;
+    setup_release(s);
+    return diff;
+}
+
+/* Runs are resumed to the bit by later versions, and sums of floats depend on their order: in every micro-batch first what backward
+ * has, then what the objective has for the weights themselves. */
+static void test_order_of_the_layers_gradients(void **state) {
+    (void)state;
+    static const char loss[] = "{loss: amsoftmax}",
+                      penalty[] = "{loss: none, regularizers: [{name: row_norm_penalty}]}",
+                      both[] = "{loss: amsoftmax, regularizers: [{name: row_norm_penalty}]}";
+    static const int first[] = {0, 8};
+    int64_t n = 0;
+    float *a = layer_diff(loss, 1, &first[0], &n), *b = layer_diff(loss, 1, &first[1], &n);
+    float *own = layer_diff(penalty, 1, first, &n), *found = layer_diff(both, 2, first, &n);
+    for (int64_t i = 0; i < n; i++) {
+        const float wanted = ((a[i] + own[i]) + b[i]) + own[i];
+        if (memcmp(&found[i], &wanted, sizeof wanted) != 0)
+            fail_msg("number %lld is %.9g; wanted %.9g", (long long)i, (double)found[i], (double)wanted);
+    }
+    free(a);
+    free(b);
+    free(own);
+    free(found);
+}
+
 static void test_smaller_batches(void **state) {
     (void)state;
     setup *s = make("{loss: binomial}", "{lr: 1e-3, steps: 1}", 16, false);
@@ -199,6 +234,7 @@ int main(void) {
         cmocka_unit_test(test_accumulation_equals_the_larger_batch),
         cmocka_unit_test(test_a_gradient_that_stops_at_the_embedding),
         cmocka_unit_test(test_gradient_of_the_embedding_layer),
+        cmocka_unit_test(test_order_of_the_layers_gradients),
         cmocka_unit_test(test_smaller_batches),
         cmocka_unit_test(test_not_a_number),
         cmocka_unit_test(test_saved_state_goes_on_to_the_same_bits),
