@@ -3,8 +3,10 @@
 
 #include <math.h>
 
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "kith/log.h"
+#include "train/describe.h"
 
 enum { MOST_IMAGES = 16 };
 
@@ -227,6 +229,64 @@ static void test_a_step_allocates_nothing(void **state) {
     setup_release(s);
 }
 
+/* A learner, two batches of different sizes, and descriptors beside it, as far as memory goes. */
+static kith_status try_all(setup *s, ki_description **description, ki_forward **forward, kith_error *err) {
+    static const char objective[] =
+        "{loss: amsoftmax, regularizers: [{name: horde, orders: 2, dimension: 8, embedding: 8}, "
+        "{name: energy_confusion}, {name: row_norm_penalty}]}";
+    static float rows[5 * 16];
+    ki_learner_batch batch = {.n = 8, .data = images, .label = labels};
+    KI_TRY(setup_try(s, 1, 16, 1, objective, "{name: sgd, steps: 1, accumulate: 2}",
+                     (ki_learner_settings){.batch = 8, .frozen_bn = true}, err));
+    KI_TRY(ki_learner_add(s->learner, &batch, 0, err));
+    batch.n = 5;
+    KI_TRY(ki_learner_add(s->learner, &batch, 0, err));
+    KI_TRY(ki_learner_update(s->learner, 0.1, err));
+    KI_TRY(ki_description_new(s->learner, description, err));
+    const ki_forward_settings settings = {.backend = s->backend,
+                                          .net = &s->net,
+                                          .params = s->params,
+                                          .describer = ki_description_describer(*description),
+                                          .batch = 8};
+    KI_TRY(ki_forward_new(&settings, forward, err));
+    ki_vectors to = {.dim = ki_forward_dim(*forward), .n_room = 5, .host = rows};
+    const ki_forward_batch some = {.n = 5, .data = images};
+    KI_TRY(ki_forward_add(*forward, &some, &to, err));
+    return ki_forward_finish(*forward, err);
+}
+
+/* Whichever allocation fails (every fifth is tried), the error says so and nothing is left behind. */
+static void test_no_memory(void **state) {
+    (void)state;
+    ki_backend *backend = op_backend("cpu", NULL);
+    kith_status status = KITH_ENOMEM;
+    kith_memory_stats before, after;
+    for (int64_t n = 0; status != KITH_OK; n += 5) {
+        setup s = {.backend = backend};
+        ki_description *description = NULL;
+        ki_forward *forward = NULL;
+        kith_error err;
+        kith_memory_stats_get(&before);
+        ki_alloc_fail_after(n);
+        status = try_all(&s, &description, &forward, &err);
+        ki_alloc_fail_after(-1);
+        if (status != KITH_OK && status != KITH_ENOMEM)
+            fail_msg("without allocation %lld: %s", (long long)n, err.message);
+        ki_forward_free(forward);
+        ki_description_free(description);
+        ki_learner_free(s.learner);
+        ki_objective_free(s.objective);
+        ki_params_free(s.params);
+        ki_net_release(&s.net);
+        ki_arena_release(&s.arena);
+        kith_memory_stats_get(&after);
+        if (n > 0 && after.live_bytes > before.live_bytes)
+            fail_msg("without allocation %lld: %lld bytes are left behind", (long long)n,
+                     (long long)(after.live_bytes - before.live_bytes));
+    }
+    ki_backend_close(backend);
+}
+
 int main(void) {
     draw_images();
     const struct CMUnitTest tests[] = {
@@ -237,6 +297,7 @@ int main(void) {
         cmocka_unit_test(test_order_of_the_layers_gradients),
         cmocka_unit_test(test_smaller_batches),
         cmocka_unit_test(test_not_a_number),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_saved_state_goes_on_to_the_same_bits),
         cmocka_unit_test(test_a_step_allocates_nothing),
     };
