@@ -98,6 +98,13 @@ static kith_status add_stopped(const ki_learner *l, const ki_course *c, kith_err
     return KITH_OK;
 }
 
+static void add_by_weight(const ki_learner *l) {
+    for (int64_t i = 0; l->by_weight && i < l->weight->n; i++) {
+        l->weight->diff[i] += l->by_weight[i];
+        l->by_weight[i] = 0;
+    }
+}
+
 static kith_status queue_batch(void *user, kith_error *err) {
     ki_learner *l = user;
     const ki_learner_settings *s = &l->settings;
@@ -112,6 +119,7 @@ static kith_status queue_batch(void *user, kith_error *err) {
      * always added in this order: sums of floats depend on it. */
     if (!is_host) KI_TRY(add_stopped(l, c, err));
     if (c->plan) KI_TRY(ki_plan_backward(c->plan, err));
+    add_by_weight(l);
     if (is_host) KI_TRY(add_stopped(l, c, err));
     if (!sums) return KITH_OK;
     KI_TRY(ki_device_comm_sum(l->comm, ki_params_diffs(s->params), l->unsummed, err));

@@ -62,8 +62,11 @@ struct ki_learner {
     const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
     ki_feed *feed;
     ki_real *stopped; /* backend memory [batch, dim]; NULL: no term stops at the embedding */
-    ki_mark *summed;  /* `sums` is that of the last update */
-    double *sums;     /* pinned: squares of gradients by run of the optimizer */
+    /* The host: the objective's own gradient of the layer's weights, zero between micro-batches. NULL: it is added where it belongs
+     * at once. */
+    ki_real *by_weight;
+    ki_mark *summed; /* `sums` is that of the last update */
+    double *sums;    /* pinned: squares of gradients by run of the optimizer */
     ki_learner_copies copies;
 
     ki_learner_sums sum, last; /* of the step that is being added, and of the one updated last */

@@ -37,6 +37,7 @@ void ki_learner_free(ki_learner *l) {
     for (int i = KI_N_SIZED - 1; i >= 0; i--)
         course_release(l, &l->course[i]); /* the first outlives the others */
     backend->type->memory.free(backend, l->stopped);
+    backend->type->memory.free(backend, l->by_weight);
     ki_feed_free(l->feed);
     l->queues->mark_free(backend, l->summed);
     l->queues->host_free(backend, l->sums);
@@ -94,6 +95,7 @@ static kith_status make_course(ki_learner *l, ki_course *c, int64_t m, kith_erro
     } else {
         KI_TRY(ki_taps_empty(s->net->graph, s->objective, l->weight, &batch, err));
     }
+    if (l->by_weight) batch.diff[KI_TAP_WEIGHT] = l->by_weight;
     ki_engine *beside = l->course[0].engine;
     return beside ? l->engine_type->open_beside(beside, &batch, m, &c->engine, err)
                   : l->engine_type->open(s->backend, s->objective, &batch, m, &c->engine, err);
@@ -187,15 +189,29 @@ static kith_status check(const ki_learner_settings *s, kith_error *err) {
     return KITH_OK;
 }
 
+/* Over ranks the first has it. */
+static kith_status make_by_weight(ki_learner *l, kith_error *err) {
+    const ki_learner_settings *s = &l->settings;
+    const size_t bytes = (size_t)l->weight->n * sizeof(ki_real);
+    void *memory = NULL;
+    if (!s->backend->type->is_host || !ki_comm_is_first(s->comm)) return KITH_OK;
+    if (!(ki_objective_taps(s->objective) & KI_TAP_BIT(KI_TAP_WEIGHT))) return KITH_OK;
+    KI_TRY(s->backend->type->memory.alloc(s->backend, bytes, &memory, err));
+    l->by_weight = memory;
+    return s->backend->type->memory.zero(s->backend, memory, bytes, err);
+}
+
 static kith_status make(ki_learner *l, const ki_learner_settings *s, kith_error *err) {
     bool is_new = false;
     KI_TRY(ki_taps_weight(s->params, &l->weight, err));
     l->bias = ki_params_find(s->params, "embedding.bias");
     KI_TRY(ki_feed_new(s->backend, s->net, s->batch, s->format, s->transform, &l->feed, err));
     KI_TRY(ki_taps_stopped(s->backend, s->objective, s->batch, s->net->embedding, &l->stopped, err));
+    KI_TRY(make_by_weight(l, err));
+    /* Here and not by a plan: a rank without an image of a full batch has none, and is updated all the same. */
+    KI_TRY(ki_params_zero_diffs(s->params, err));
     KI_TRY(ki_learner_course(l, l->comm ? s->whole : s->batch, &is_new, err));
     KI_TRY(make_optimizer(l, s->optim, err));
-    KI_TRY(ki_params_zero_diffs(s->params, err));
     KI_TRY(l->engine_type->clear_diffs(l->course[0].engine, err));
     return s->backend->type->memory.sync(s->backend, err);
 }

@@ -3,8 +3,10 @@
 
 #include <math.h>
 
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "kith/log.h"
+#include "train/describe.h"
 
 enum { MOST_IMAGES = 16 };
 
@@ -123,6 +125,41 @@ static void test_gradient_of_the_embedding_layer(void **state) {
         "{name: row_norm_penalty, weight: 0.1}]}");
 }
 
+/* The gradient of the layer's weights after micro-batches of 8 images that begin at first[0], …; to be freed. */
+static float *layer_diff(const char *objective, int n_micro, const int *first, int64_t *ret_n) {
+    setup *s = make(objective, "{name: sgd, steps: 1, accumulate: 2}", 8, true);
+    kith_error err;
+    const ki_param *w = ki_params_find(s->params, "embedding.weight");
+    float *diff = malloc((size_t)w->n * sizeof *diff);
+    for (int i = 0; i < n_micro; i++) add(s, first[i], 8, 0);
+    assert_ok(ki_params_get_diff(s->params, w, diff, &err), &err);
+    *ret_n = w->n;
+    setup_release(s);
+    return diff;
+}
+
+/* Runs are resumed to the bit by later versions, and sums of floats depend on their order: in every micro-batch first what backward
+ * has, then what the objective has for the weights themselves. */
+static void test_order_of_the_layers_gradients(void **state) {
+    (void)state;
+    static const char loss[] = "{loss: amsoftmax}",
+                      penalty[] = "{loss: none, regularizers: [{name: row_norm_penalty}]}",
+                      both[] = "{loss: amsoftmax, regularizers: [{name: row_norm_penalty}]}";
+    static const int first[] = {0, 8};
+    int64_t n = 0;
+    float *a = layer_diff(loss, 1, &first[0], &n), *b = layer_diff(loss, 1, &first[1], &n);
+    float *own = layer_diff(penalty, 1, first, &n), *found = layer_diff(both, 2, first, &n);
+    for (int64_t i = 0; i < n; i++) {
+        const float wanted = ((a[i] + own[i]) + b[i]) + own[i];
+        if (memcmp(&found[i], &wanted, sizeof wanted) != 0)
+            fail_msg("number %lld is %.9g; wanted %.9g", (long long)i, (double)found[i], (double)wanted);
+    }
+    free(a);
+    free(b);
+    free(own);
+    free(found);
+}
+
 static void test_smaller_batches(void **state) {
     (void)state;
     setup *s = make("{loss: binomial}", "{lr: 1e-3, steps: 1}", 16, false);
@@ -192,6 +229,64 @@ static void test_a_step_allocates_nothing(void **state) {
     setup_release(s);
 }
 
+/* A learner, two batches of different sizes, and descriptors beside it, as far as memory goes. */
+static kith_status try_all(setup *s, ki_description **description, ki_forward **forward, kith_error *err) {
+    static const char objective[] =
+        "{loss: amsoftmax, regularizers: [{name: horde, orders: 2, dimension: 8, embedding: 8}, "
+        "{name: energy_confusion}, {name: row_norm_penalty}]}";
+    static float rows[5 * 16];
+    ki_learner_batch batch = {.n = 8, .data = images, .label = labels};
+    KI_TRY(setup_try(s, 1, 16, 1, objective, "{name: sgd, steps: 1, accumulate: 2}",
+                     (ki_learner_settings){.batch = 8, .frozen_bn = true}, err));
+    KI_TRY(ki_learner_add(s->learner, &batch, 0, err));
+    batch.n = 5;
+    KI_TRY(ki_learner_add(s->learner, &batch, 0, err));
+    KI_TRY(ki_learner_update(s->learner, 0.1, err));
+    KI_TRY(ki_description_new(s->learner, description, err));
+    const ki_forward_settings settings = {.backend = s->backend,
+                                          .net = &s->net,
+                                          .params = s->params,
+                                          .describer = ki_description_describer(*description),
+                                          .batch = 8};
+    KI_TRY(ki_forward_new(&settings, forward, err));
+    ki_vectors to = {.dim = ki_forward_dim(*forward), .n_room = 5, .host = rows};
+    const ki_forward_batch some = {.n = 5, .data = images};
+    KI_TRY(ki_forward_add(*forward, &some, &to, err));
+    return ki_forward_finish(*forward, err);
+}
+
+/* Whichever allocation fails (every fifth is tried), the error says so and nothing is left behind. */
+static void test_no_memory(void **state) {
+    (void)state;
+    ki_backend *backend = op_backend("cpu", NULL);
+    kith_status status = KITH_ENOMEM;
+    kith_memory_stats before, after;
+    for (int64_t n = 0; status != KITH_OK; n += 5) {
+        setup s = {.backend = backend};
+        ki_description *description = NULL;
+        ki_forward *forward = NULL;
+        kith_error err;
+        kith_memory_stats_get(&before);
+        ki_alloc_fail_after(n);
+        status = try_all(&s, &description, &forward, &err);
+        ki_alloc_fail_after(-1);
+        if (status != KITH_OK && status != KITH_ENOMEM)
+            fail_msg("without allocation %lld: %s", (long long)n, err.message);
+        ki_forward_free(forward);
+        ki_description_free(description);
+        ki_learner_free(s.learner);
+        ki_objective_free(s.objective);
+        ki_params_free(s.params);
+        ki_net_release(&s.net);
+        ki_arena_release(&s.arena);
+        kith_memory_stats_get(&after);
+        if (n > 0 && after.live_bytes > before.live_bytes)
+            fail_msg("without allocation %lld: %lld bytes are left behind", (long long)n,
+                     (long long)(after.live_bytes - before.live_bytes));
+    }
+    ki_backend_close(backend);
+}
+
 int main(void) {
     draw_images();
     const struct CMUnitTest tests[] = {
@@ -199,8 +294,10 @@ int main(void) {
         cmocka_unit_test(test_accumulation_equals_the_larger_batch),
         cmocka_unit_test(test_a_gradient_that_stops_at_the_embedding),
         cmocka_unit_test(test_gradient_of_the_embedding_layer),
+        cmocka_unit_test(test_order_of_the_layers_gradients),
         cmocka_unit_test(test_smaller_batches),
         cmocka_unit_test(test_not_a_number),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_saved_state_goes_on_to_the_same_bits),
         cmocka_unit_test(test_a_step_allocates_nothing),
     };

@@ -44,6 +44,18 @@ static void test_resume_with_another_number_of_ranks(void **state) {
     rank_runs_near("two", "one", 1e-3);
 }
 
+/* The third rank never has an image, and still has parameters to update as the others do. */
+static void test_a_rank_without_images(void **state) {
+    (void)state;
+    need_mpirun();
+    static const char pairs[] =
+        "--set batch.sampler=shuffled --set batch.size=2 --set model.bn=frozen "
+        "--set objective.loss=amsoftmax --set optim.steps=8 --set eval.select=last";
+    one_train("alone", pairs);
+    ranks_train(3, "idle", pairs);
+    rank_runs_near("idle", "alone", 1e-3);
+}
+
 /* With weights that stay as they are, two ranks embed what one process embeds, each its half. */
 static void test_evaluation_has_the_bits_of_one_process(void **state) {
     (void)state;
@@ -223,6 +235,7 @@ static void test_without_the_plugin(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_fifty_steps_follow_one_process),
                                        cmocka_unit_test(test_resume_with_another_number_of_ranks),
+                                       cmocka_unit_test(test_a_rank_without_images),
                                        cmocka_unit_test(test_evaluation_has_the_bits_of_one_process),
                                        cmocka_unit_test(test_proxies_over_ranks),
                                        cmocka_unit_test(test_unreadable_images_of_all_ranks),
