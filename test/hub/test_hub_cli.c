@@ -20,12 +20,12 @@ static const char config[] =
     "{\"architecture\": \"convnet4\", \"pretrained_cfg\": {\"input_size\": [3, 32, 32], \"crop_pct\": 0.8, "
     "\"interpolation\": \"bicubic\", \"mean\": [0.25, 0.5, 0.75], \"std\": [0.5, 0.25, 0.125]}}";
 
-/* In the test's folder, with $K the program. */
+/* In the test's folder, with $K the program; $H: has a part of the weights come? (config.json comes first, whole.) */
 static int kith(const char *command) {
     return testing_run(output, sizeof output,
                        "cd %s && " TESTING_K
                        " && export HF_ENDPOINT=%s HF_HUB_CACHE=\"$PWD/the cache\" HF_HOME=\"$PWD\" H=\"grep "
-                       "-rqs . third --include=*.incomplete\" && %s",
+                       "-rqsa data_offsets third --include=*.incomplete\" && %s",
                        testing_folder(), testing_program(), endpoint, command);
 }
 
