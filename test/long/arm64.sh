@@ -14,7 +14,7 @@ here=$PWD
 . test/long/chroot.sh
 # shellcheck source=/dev/null
 suite=${1:-$(. /etc/os-release && echo "${VERSION_CODENAME:-bookworm}")}
-tests=${2:-'^test_(npy|npy_rows|tensors|gather|convert|corpus|inflate|json|mat|yaml|knn|kmeans|pca|whiten|index|index_coded|index_corpus|index_damage|index_calibrate|index_moves|index_shared|coder|codes|duplicates|filter|items|notes|roots|scan|scan_kernel|search_rerank|store_memory|googlenet_golden|backbones|weights|import|recognise|op_golden|retrieval|verification|synth|image|transform)$'}
+tests=${2:-'^test_(npy|npy_rows|tensors|gather|convert|corpus|inflate|json|mat|yaml|knn|kmeans|pca|whiten|index|index_coded|index_corpus|index_damage|index_calibrate|index_moves|index_shared|coder|codes|duplicates|filter|items|notes|roots|scan|scan_kernel|search_rerank|adding_a_store|googlenet_golden|backbones|weights|import|recognise|op_golden|retrieval|verification|synth|image|transform)$'}
 can_chroot || exit 77
 [ "$(dpkg --print-architecture 2>/dev/null)" = amd64 ] || { echo "it is a test of building on amd64 for arm64" && exit 77; }
 began=$SECONDS
