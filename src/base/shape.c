@@ -30,6 +30,12 @@ int64_t ki_shape_count(const ki_shape *shape) {
     return n;
 }
 
+int64_t ki_shape_rows(const ki_shape *shape) {
+    return shape->n_dims == 3 ? shape->dim[0] * shape->dim[1] : shape->dim[0];
+}
+
+int64_t ki_shape_width(const ki_shape *shape) { return shape->dim[shape->n_dims - 1]; }
+
 bool ki_shape_equal(const ki_shape *a, const ki_shape *b) {
     if (a->n_dims != b->n_dims) return false;
     for (int i = 0; i < a->n_dims; i++) {

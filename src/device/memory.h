@@ -1,7 +1,7 @@
 /* Memory of a backend: tensors as kernels see them, and how bytes get there and back.
  *
- * Layout. An activation is PLAIN (row-major [mb, c, h, w] or [mb, c]) or NATIVE, the backend's own
- * form of [mb, c, h, w] (ref: plain; cpu: blocks of 16 channels; cuda: NHWC). Everything [mb, c] is
+ * Layout. An activation is PLAIN (row-major [mb, c, h, w], [mb, t, c] or [mb, c]) or NATIVE, the backend's own
+ * form of [mb, c, h, w] (ref: plain; cpu: blocks of 16 channels; cuda: NHWC). Everything [mb, t, c] and [mb, c] is
  * plain. All maps are native, except that the input of a first convolution is plain images. Kernels may
  * rely on this. No layer above the backend computes an address inside a tensor. */
 #ifndef KI_DEVICE_MEMORY_H

@@ -43,7 +43,7 @@ static int add_norm(ki_graph *graph, int64_t block, int x, int norm) {
     const block_name name = name_of(block, "norm");
     switch (norm) {
     case NORM_BATCH: return ki_graph_batch_norm(graph, name.s, x, (ki_bn_attr){.eps = 1e-5, .momentum = 0.1});
-    case NORM_LAYER: return ki_graph_layer_norm(graph, name.s, x, (ki_layer_norm_attr){1e-5});
+    case NORM_LAYER: return ki_graph_layer_norm(graph, name.s, x, (ki_layer_norm_attr){.eps = 1e-5});
     default: return x;
     }
 }

@@ -40,7 +40,7 @@ static ki_graph *make_of_all(void) {
     x = ki_graph_dropout(g, "dropout", x, (ki_dropout_attr){0.25});
     x = ki_graph_linear(g, "linear", x, (ki_linear_attr){.oc = 7, .bias = true, .start = KI_START_GLOROT});
     const int unit = ki_graph_l2_norm(g, "unit", x, (ki_l2_norm_attr){1e-6});
-    ki_graph_add(g, "sum", unit, ki_graph_layer_norm(g, "ln", x, (ki_layer_norm_attr){1e-4}));
+    ki_graph_add(g, "sum", unit, ki_graph_layer_norm(g, "ln", x, (ki_layer_norm_attr){.eps = 1e-4}));
     ki_graph_tap(g, unit, "embedding");
     assert_ok(ki_graph_check(g, &err), &err);
     bool seen[KI_N_OPS] = {0};

@@ -123,16 +123,16 @@ int64_t ki_cuda_input_c(const ki_backend *backend, int64_t c) {
 ki_cuda_map ki_cuda_map_of(const ki_backend *backend, const ki_edge *edge) {
     const ki_shape *s = &edge->shape;
     const bool is_map = s->n_dims == 4;
-    ki_cuda_map m = {.mb = s->dim[0],
-                     .c = s->dim[1],
+    ki_cuda_map m = {.mb = is_map ? s->dim[0] : ki_shape_rows(s),
+                     .c = is_map ? s->dim[1] : ki_shape_width(s),
                      .h = is_map ? s->dim[2] : 1,
                      .w = is_map ? s->dim[3] : 1,
-                     .is_bf16 = is_map && backend->options.precision == KI_BF16};
+                     .is_bf16 = s->n_dims >= 3 && backend->options.precision == KI_BF16};
     m.n = m.mb * m.h * m.w;
     m.pitch = edge->pitch > 0                      ? edge->pitch
               : is_map && edge->layout == KI_PLAIN ? ki_cuda_input_c(backend, m.c)
                                                    : m.c;
-    m.row = m.is_bf16 && edge->layout == KI_PLAIN && m.pitch == 4 ? (m.w + 1) / 2 * 2 : m.w;
+    m.row = is_map && m.is_bf16 && edge->layout == KI_PLAIN && m.pitch == 4 ? (m.w + 1) / 2 * 2 : m.w;
     m.element_bytes = m.is_bf16 ? 2 : 4;
     return m;
 }
@@ -161,9 +161,14 @@ static kith_status staging(cuda_backend *cuda, size_t bytes, float **ret_room, k
     return KITH_OK;
 }
 
+/* Maps are, and tokens that are not float: those lie as so many pixels of one-pixel maps. */
+static bool is_reordered(const ki_backend *backend, const ki_edge *edge) {
+    return edge->shape.n_dims == 4 || ki_cuda_map_of(backend, edge).is_bf16;
+}
+
 static kith_status cuda_import(ki_backend *backend, const ki_edge *edge, void *dst, const ki_real *host,
                                kith_error *err) {
-    if (edge->shape.n_dims != 4) return cuda_upload(backend, dst, host, edge->bytes, err);
+    if (!is_reordered(backend, edge)) return cuda_upload(backend, dst, host, edge->bytes, err);
     cuda_backend *cuda = ki_cuda_of(backend);
     const ki_cuda_map m = ki_cuda_map_of(backend, edge);
     const size_t bytes = (size_t)(m.n * m.c) * sizeof(float);
@@ -173,13 +178,13 @@ static kith_status cuda_import(ki_backend *backend, const ki_edge *edge, void *d
     backend->n_reorders++;
     if (m.row != m.w) KI_TRY(cuda_zero(backend, dst, edge->bytes, err));
     KI_CUDA(ki_cuda_import_map(cuda->stream, m.is_bf16, m.mb, m.c, m.h, m.w, room, dst, m.pitch, m.row,
-                               edge->layout == KI_PLAIN ? m.pitch : m.c));
+                               edge->shape.n_dims == 4 && edge->layout == KI_PLAIN ? m.pitch : m.c));
     return KITH_OK;
 }
 
 static kith_status cuda_export(ki_backend *backend, const ki_edge *edge, const void *src, ki_real *host,
                                kith_error *err) {
-    if (edge->shape.n_dims != 4) return cuda_download(backend, src, host, edge->bytes, err);
+    if (!is_reordered(backend, edge)) return cuda_download(backend, src, host, edge->bytes, err);
     cuda_backend *cuda = ki_cuda_of(backend);
     const ki_cuda_map m = ki_cuda_map_of(backend, edge);
     const size_t bytes = (size_t)(m.n * m.c) * sizeof(float);

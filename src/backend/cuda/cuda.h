@@ -3,7 +3,7 @@
  * replace it.
  *
  * Activations. A map [mb, c, h, w] is NHWC in the backend's precision, `pitch` elements from one pixel to the
- * next; everything [mb, c] is float, row-major. The plain map, the input of convolutions, is NHWC too, its
+ * next; tokens [mb, t, c] are rows in the backend's precision, so a token is a pixel; everything [mb, c] is float, row-major. The plain map, the input of convolutions, is NHWC too, its
  * channels padded with zeros to ki_cuda_input_c and its rows, in bf16, to an even number of pixels: two pixels of
  * four channels are 16 bytes (conv/conv2d.c). Kernels never read between the pixels of a slice. */
 #ifndef KI_CUDA_H
@@ -55,7 +55,7 @@ void ki_cuda_free(ki_backend *backend, void *ptr); /* NULL is fine */
 /* The memory layout of an edge. */
 typedef struct ki_cuda_map {
     int64_t mb, c, h, w;
-    int64_t n;     /* pixels: mb * h * w; rows of [mb, c] */
+    int64_t n;     /* pixels: mb * h * w; rows of [mb, c]; tokens, each as a map of one pixel (mb = n) */
     int64_t pitch; /* elements from pixel to pixel */
     int64_t row;   /* pixels from row to row: w, or one more */
     bool is_bf16;

@@ -28,13 +28,14 @@ kith_status ki_ref_kernel_new(const ki_kernel_type *type, ki_backend *backend, c
 kith_status ki_ref_bind(ki_kernel *kernel, const ki_binding *binding, kith_error *err);
 void ki_ref_free(ki_kernel *kernel);
 
-/* [mb, c, h, w]; vectors have h = w = 1. */
+/* [mb, c, h, w]; vectors have h = w = 1, and tokens are so many vectors. */
 typedef struct ki_ref_dims {
     int64_t mb, c, h, w;
 } ki_ref_dims;
 
 static inline ki_ref_dims ki_ref_dims_of(const ki_edge *edge) {
     const ki_shape *s = &edge->shape;
+    if (s->n_dims == 3) return (ki_ref_dims){ki_shape_rows(s), ki_shape_width(s), 1, 1};
     return (ki_ref_dims){s->dim[0], s->dim[1], s->n_dims == 4 ? s->dim[2] : 1,
                          s->n_dims == 4 ? s->dim[3] : 1};
 }

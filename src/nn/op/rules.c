@@ -18,6 +18,21 @@ kith_status ki_op_wants_vector(const ki_shape *src, kith_error *err) {
     return ki_hint(err, KITH_ESHAPE, "put a global pooling before it");
 }
 
+kith_status ki_op_wants_tokens(const ki_shape *src, kith_error *err) {
+    char text[96];
+    if (src->n_dims == 3) return KITH_OK;
+    return ki_fail(err, KITH_ESHAPE, "the source is %s, wanted tokens [mb, t, c]",
+                   ki_shape_text(src, text, sizeof text));
+}
+
+kith_status ki_op_wants_rows(const ki_shape *src, kith_error *err) {
+    char text[96];
+    if (src->n_dims == 2 || src->n_dims == 3) return KITH_OK;
+    ki_fail(err, KITH_ESHAPE, "the source is %s, wanted vectors [mb, c] or tokens [mb, t, c]",
+            ki_shape_text(src, text, sizeof text));
+    return ki_hint(err, KITH_ESHAPE, "put a global pooling before it");
+}
+
 kith_status ki_op_wants_size(const char *what, int64_t value, int64_t least, kith_error *err) {
     const int64_t most = 1 << 20;
     if (value >= least && value <= most) return KITH_OK;

@@ -10,9 +10,11 @@ extern const ki_op ki_op_input;
 #include "device/op.def"
 #undef X
 
-/* KITH_ESHAPE unless src is [mb, c, h, w] or [mb, c]. */
+/* KITH_ESHAPE unless src is [mb, c, h, w], [mb, c], [mb, t, c], or one of the last two. */
 kith_status ki_op_wants_map(const ki_shape *src, kith_error *err);
 kith_status ki_op_wants_vector(const ki_shape *src, kith_error *err);
+kith_status ki_op_wants_tokens(const ki_shape *src, kith_error *err);
+kith_status ki_op_wants_rows(const ki_shape *src, kith_error *err);
 
 /* KITH_EINVAL unless least <= value <= 2^20, far above any network and far below overflow. */
 kith_status ki_op_wants_size(const char *what, int64_t value, int64_t least, kith_error *err);
