@@ -63,8 +63,8 @@ static const ki_option model_options[] = {
     KI_OPTION_BOOL(ki_recipe_model, embedding_bias, 1, "the embedding layer has a bias", "ECAML"),
     KI_OPTION_LATER(
         CHOICE, ki_recipe_model, embedding_init, KI_START_HE, ki_start_names,
-        "start of the embedding layer: uniform within sqrt(6 / in), sqrt(6 / (in + out)), sqrt(3 / in) "
-        "or sqrt(1 / in)",
+        "start of the embedding layer: uniform within sqrt(6 / in), sqrt(6 / (in + out)), sqrt(3 / in), "
+        "sqrt(1 / in) or 0.02 sqrt(3)",
         "glorot: HORDE code; caffe: ECAML; torch: JRD code"),
     KI_OPTION_CHOICE(ki_recipe_model, pool, 0, ki_global_pool_names, "pooling of the last feature map",
                      "HORDE, JRD; max: multi-similarity"),

@@ -21,6 +21,41 @@ static ki_graph *make(void) {
     return graph;
 }
 
+static int add1(ki_graph *g, ki_op_kind kind, int src, ki_attr attr) {
+    char name[32];
+    snprintf(name, sizeof name, "the_%s", ki_op_name(kind));
+    return ki_graph_op(g, kind, name, 1, &src, attr);
+}
+
+/* The ops of tokens, from a map of 4 channels and 4x4 pixels to another. */
+static int add_tokens(ki_graph *g, int map) {
+    const int pooled = ki_graph_global_pool(g, "squeezed", map, (ki_global_pool_attr){KI_GLOBAL_GEM});
+    map = ki_graph_op(g, KI_OP_GATE, "the_gate", 2, (int[]){map, pooled}, (ki_attr){0});
+    map = add1(g, KI_OP_GRN, map, (ki_attr){.grn = {1e-5}});
+    const ki_tokens_attr tokens = {
+        .has_class = true, .registers = 2, .grid_h = 3, .grid_w = 2, .offset = 0.1};
+    int x = add1(g, KI_OP_TOKENS, map, (ki_attr){.tokens = tokens});
+    const int probe = add1(g, KI_OP_PROBE, x, (ki_attr){.probe = {2}});
+    ki_graph_op(g, KI_OP_ATTENTION, "looking", 2,
+                (int[]){probe, ki_graph_linear(g, "kv", x, (ki_linear_attr){.oc = 8})},
+                (ki_attr){.attention = {.heads = 2}});
+    add1(g, KI_OP_TOKEN, x, (ki_attr){.token = {1}});
+    x = ki_graph_op(g, KI_OP_GRID, "first_grid", 1, &x, (ki_attr){.grid = {.skip = 3, .h = 4, .w = 4}});
+    x = ki_graph_op(g, KI_OP_TOKENS, "plain", 1, &x, (ki_attr){0});
+    x = add1(g, KI_OP_WINDOWS, x, (ki_attr){.windows = {.side = 3, .shift = 1, .h = 4, .w = 4}});
+    x = ki_graph_linear(g, "qkv", x, (ki_linear_attr){.oc = 12});
+    const ki_attention_attr attention = {.heads = 2, .window = 3, .shift = 1, .h = 2, .w = 2};
+    x = add1(g, KI_OP_ATTENTION, x, (ki_attr){.attention = attention});
+    x = ki_graph_op(g, KI_OP_WINDOWS, "back", 1, &x,
+                    (ki_attr){.windows = {.side = 3, .shift = 1, .h = 4, .w = 4, .back = true}});
+    x = add1(g, KI_OP_LAYER_SCALE, x, (ki_attr){.layer_scale = {0.5}});
+    x = add1(g, KI_OP_DROP_PATH, add1(g, KI_OP_GLU, x, (ki_attr){0}), (ki_attr){.drop_path = {0.25}});
+    x = add1(g, KI_OP_ACT, add1(g, KI_OP_MERGE, x, (ki_attr){.merge = {4, 4}}),
+             (ki_attr){.act = {KI_ACT_SILU}});
+    x = ki_graph_linear(g, "narrow", x, (ki_linear_attr){.oc = 4});
+    return add1(g, KI_OP_GRID, x, (ki_attr){.grid = {.h = 2, .w = 2}});
+}
+
 /* Every op once, with attributes that differ from their defaults: a new op must join. The last node is the sum. */
 static ki_graph *make_of_all(void) {
     kith_error err = {0};
@@ -30,6 +65,7 @@ static ki_graph *make_of_all(void) {
         .oc = 12, .kh = 1, .kw = 1, .sh = 1, .sw = 1, .bias = true, .start = KI_START_GLOROT};
     wide.gain = 0.5, wide.fill = 2, wide.layers = 3;
     int x = ki_graph_conv(g, "conv", ki_graph_input(g, 4, 8, 8), conv);
+    x = add_tokens(g, x);
     x = ki_graph_relu(g, ki_graph_batch_norm(g, "bn", x, (ki_bn_attr){.eps = 1e-3, .momentum = 0.2}));
     x = ki_graph_pool(g, "pool", x,
                       (ki_pool_attr){.average = true, .k = 3, .s = 1, .p = 1, .count_pad = true});

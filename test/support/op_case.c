@@ -82,7 +82,13 @@ static ki_shape any_shape(words *w) {
     return word_find(w, "ih") >= 0 ? map_shape(w) : KI_SHAPE2(size(w, "mb"), size(w, "ic"));
 }
 
-/* conv2d: mb ic ih [iw] oc kh [kw] [sh sw ph pw] [bias] [folded eps] */
+/* Tokens when nt is given, a map when ih is, else vectors. */
+static ki_shape rows_shape(words *w) {
+    if (word_find(w, "nt") < 0) return any_shape(w);
+    return KI_SHAPE3(size(w, "mb"), size(w, "nt"), size(w, "ic"));
+}
+
+/* conv2d: mb ic ih [iw] oc kh [kw] [sh sw ph pw] [groups] [bias] [folded eps] */
 static void parse_conv2d(words *w, op_case *c) {
     c->src[0] = map_shape(w);
     ki_conv_attr *a = &c->attr.conv;
@@ -93,6 +99,7 @@ static void parse_conv2d(words *w, op_case *c) {
     a->sw = size_or(w, "sw", a->sh);
     a->ph = size_or(w, "ph", 0);
     a->pw = size_or(w, "pw", a->ph);
+    a->groups = size_or(w, "groups", 0);
     a->bias = flag(w, "bias");
     c->folded = flag(w, "folded");
 }
@@ -106,8 +113,8 @@ static void parse_batch_norm(words *w, op_case *c) {
     if (c->added) c->src[c->n_src++] = c->src[0];
 }
 
-/* relu: mb ic [ih [iw]] */
-static void parse_relu(words *w, op_case *c) { c->src[0] = any_shape(w); }
+/* relu: mb ic [ih [iw] | nt] */
+static void parse_relu(words *w, op_case *c) { c->src[0] = rows_shape(w); }
 
 /* pool: mb ic ih [iw] max|avg k s [p] [ceil] [count_pad] */
 static void parse_pool(words *w, op_case *c) {
@@ -145,33 +152,34 @@ static void parse_concat(words *w, op_case *c) {
     c->masked = flag(w, "masked");
 }
 
-/* add: mb ic [ih [iw]] */
+/* add: mb ic [ih [iw] | nt] */
 static void parse_add(words *w, op_case *c) {
     c->n_src = 2;
-    c->src[0] = c->src[1] = any_shape(w);
+    c->src[0] = c->src[1] = rows_shape(w);
 }
 
-/* linear: mb ic oc [bias] */
+/* linear: mb ic [nt] oc [bias] */
 static void parse_linear(words *w, op_case *c) {
-    c->src[0] = any_shape(w);
+    c->src[0] = rows_shape(w);
     c->attr.linear.oc = size(w, "oc");
     c->attr.linear.bias = flag(w, "bias");
 }
 
-/* dropout: mb ic [ih [iw]] p */
+/* dropout: mb ic [ih [iw] | nt] p */
 static void parse_dropout(words *w, op_case *c) {
-    c->src[0] = any_shape(w);
+    c->src[0] = rows_shape(w);
     c->attr.dropout.p = real_or(w, "p", 0.5);
 }
 
-/* global_pool: mb ic ih [iw] avg|max|both */
+/* global_pool: mb ic ih [iw] avg|max|both|gem */
 static void parse_global_pool(words *w, op_case *c) {
     c->src[0] = map_shape(w);
     c->attr.global_pool.how = flag(w, "avg")   ? KI_GLOBAL_AVG
                               : flag(w, "max") ? KI_GLOBAL_MAX
+                              : flag(w, "gem") ? KI_GLOBAL_GEM
                                                : KI_GLOBAL_BOTH;
     if (c->attr.global_pool.how == KI_GLOBAL_BOTH && !flag(w, "both"))
-        fail_msg("one of avg, max, both is wanted in case: %s", w->line);
+        fail_msg("one of avg, max, both, gem is wanted in case: %s", w->line);
 }
 
 /* l2_norm: mb ic [eps] */
@@ -193,10 +201,126 @@ static void parse_unfold(words *w, op_case *c) {
     c->src[0].dim[0] *= size(w, "heads");
 }
 
-/* layer_norm: mb ic [eps] */
+/* layer_norm: mb ic [ih [iw] | nt] [eps] [rms] */
 static void parse_layer_norm(words *w, op_case *c) {
-    c->src[0] = any_shape(w);
+    c->src[0] = rows_shape(w);
     c->attr.layer_norm.eps = real_or(w, "eps", 1e-5);
+    c->attr.layer_norm.rms = flag(w, "rms");
+}
+
+/* act: mb ic [ih [iw] | nt], and gelu, gelu_tanh, quick_gelu, silu, sigmoid, hard_swish or hard_sigmoid */
+static void parse_act(words *w, op_case *c) {
+    static const char *const names[] = {[KI_ACT_GELU] = "gelu",
+                                        [KI_ACT_GELU_TANH] = "gelu_tanh",
+                                        [KI_ACT_SILU] = "silu",
+                                        [KI_ACT_QUICK_GELU] = "quick_gelu",
+                                        [KI_ACT_SIGMOID] = "sigmoid",
+                                        [KI_ACT_HARD_SWISH] = "hard_swish",
+                                        [KI_ACT_HARD_SIGMOID] = "hard_sigmoid"};
+    c->src[0] = rows_shape(w);
+    size_t how = 0;
+    while (how < N_ROWS(names) && !flag(w, names[how])) how++;
+    if (how == N_ROWS(names)) fail_msg("no function in case: %s", w->line);
+    c->attr.act.how = (ki_act)how;
+}
+
+/* glu: mb ic nt (ic: of the source) */
+static void parse_glu(words *w, op_case *c) { c->src[0] = rows_shape(w); }
+
+/* layer_scale: mb ic [ih [iw] | nt] */
+static void parse_layer_scale(words *w, op_case *c) { c->src[0] = rows_shape(w); }
+
+/* drop_path: mb ic [ih [iw] | nt] p */
+static void parse_drop_path(words *w, op_case *c) {
+    c->src[0] = rows_shape(w);
+    c->attr.drop_path.p = real_or(w, "p", 0.5);
+}
+
+/* gate: mb ic ih [iw] */
+static void parse_gate(words *w, op_case *c) {
+    c->n_src = 2;
+    c->src[0] = map_shape(w);
+    c->src[1] = KI_SHAPE2(c->src[0].dim[0], c->src[0].dim[1]);
+}
+
+/* grn: mb ic ih [iw] [eps] */
+static void parse_grn(words *w, op_case *c) {
+    c->src[0] = map_shape(w);
+    c->attr.grn.eps = real_or(w, "eps", 1e-6);
+}
+
+/* tokens: mb ic ih [iw] [class] [classpos] [registers] [gh [gw]] [antialias|bilinear] [offset] */
+static void parse_tokens(words *w, op_case *c) {
+    ki_tokens_attr *a = &c->attr.tokens;
+    c->src[0] = map_shape(w);
+    a->has_class = flag(w, "class");
+    a->has_class_position = flag(w, "classpos");
+    a->registers = size_or(w, "registers", 0);
+    a->grid_h = size_or(w, "gh", 0);
+    a->grid_w = size_or(w, "gw", a->grid_h);
+    a->how = flag(w, "antialias")  ? KI_POSITIONS_BICUBIC_ANTIALIAS
+             : flag(w, "bilinear") ? KI_POSITIONS_BILINEAR
+                                   : KI_POSITIONS_BICUBIC;
+    a->offset = real_or(w, "offset", 0);
+}
+
+/* grid: mb ic ih [iw] [skip] (ih, iw: of the map that is made) */
+static void parse_grid(words *w, op_case *c) {
+    const ki_shape map = map_shape(w);
+    c->attr.grid = (ki_grid_attr){.skip = size_or(w, "skip", 0), .h = map.dim[2], .w = map.dim[3]};
+    c->src[0] = KI_SHAPE3(map.dim[0], c->attr.grid.skip + map.dim[2] * map.dim[3], map.dim[1]);
+}
+
+/* token: mb ic nt at */
+static void parse_token(words *w, op_case *c) {
+    c->src[0] = rows_shape(w);
+    c->attr.token.at = size_or(w, "at", 0);
+}
+
+/* probe: mb ic nt n */
+static void parse_probe(words *w, op_case *c) {
+    c->src[0] = rows_shape(w);
+    c->attr.probe.n = size_or(w, "n", 1);
+}
+
+/* attention: mb ic nt heads [ns: tokens of q, when k and v are a source of their own], or mb ic heads window [h w] [shift]; ic: of
+ * the output */
+static void parse_attention(words *w, op_case *c) {
+    ki_attention_attr *a = &c->attr.attention;
+    const int64_t mb = size(w, "mb"), ic = size(w, "ic"), ns = size_or(w, "ns", 0);
+    a->heads = size(w, "heads");
+    a->window = size_or(w, "window", 0);
+    a->shift = size_or(w, "shift", 0);
+    a->h = size_or(w, "h", a->window ? 1 : 0);
+    a->w = size_or(w, "w", a->h);
+    const int64_t rows = a->window ? mb * a->h * a->w : mb,
+                  nt = a->window ? a->window * a->window : size(w, "nt");
+    c->src[0] = KI_SHAPE3(rows, nt, 3 * ic);
+    if (ns == 0) return;
+    c->n_src = 2;
+    c->src[0] = KI_SHAPE3(mb, ns, ic);
+    c->src[1] = KI_SHAPE3(mb, nt, 2 * ic);
+}
+
+/* windows: mb ic ih [iw] side [shift] [back] (ih, iw: of the grid) */
+static void parse_windows(words *w, op_case *c) {
+    const ki_shape map = map_shape(w);
+    ki_windows_attr *a = &c->attr.windows;
+    *a = (ki_windows_attr){.side = size(w, "side"),
+                           .shift = size_or(w, "shift", 0),
+                           .h = map.dim[2],
+                           .w = map.dim[3],
+                           .back = flag(w, "back")};
+    const int64_t n = (a->h + a->side - 1) / a->side * ((a->w + a->side - 1) / a->side);
+    c->src[0] = a->back ? KI_SHAPE3(map.dim[0] * n, a->side * a->side, map.dim[1])
+                        : KI_SHAPE3(map.dim[0], a->h * a->w, map.dim[1]);
+}
+
+/* merge: mb ic ih [iw] */
+static void parse_merge(words *w, op_case *c) {
+    const ki_shape map = map_shape(w);
+    c->attr.merge = (ki_merge_attr){.h = map.dim[2], .w = map.dim[3]};
+    c->src[0] = KI_SHAPE3(map.dim[0], map.dim[2] * map.dim[3], map.dim[1]);
 }
 
 void op_case_parse(const char *line, op_case *ret_case) {
@@ -314,7 +438,8 @@ static void draw(op_run *run) {
         op_param *p = &run->param[i];
         const bool is_scale =
             p->slot == KI_VAR || p->slot == KI_GAMMA ||
-            (p->slot == KI_W && (run->spec.kind == KI_OP_BATCH_NORM || run->spec.kind == KI_OP_LAYER_NORM));
+            (p->slot == KI_W && (run->spec.kind == KI_OP_BATCH_NORM || run->spec.kind == KI_OP_LAYER_NORM ||
+                                 run->spec.kind == KI_OP_GLOBAL_POOL));
         rng = ki_rng_at(11, KI_RNG_TEST, stream++, 0);
         for (int64_t j = 0; j < p->n; j++) {
             if (is_scale)

@@ -1,4 +1,5 @@
-/* conv2d: dst[oc] = sum over ic, kh, kw of weights * src + bias, with stride and zero padding. */
+/* conv2d: dst[oc] = sum over ic, kh, kw of weights * src + bias, with stride and zero padding; in groups of channels,
+ * if the attributes say so. */
 #include "nn/op/rules.h"
 
 #include <inttypes.h>
@@ -14,6 +15,12 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
     KI_TRY(ki_op_wants_size("the stride across", a->sw, 1, err));
     KI_TRY(ki_op_wants_size("the padding above and below", a->ph, 0, err));
     KI_TRY(ki_op_wants_size("the padding left and right", a->pw, 0, err));
+    KI_TRY(ki_op_wants_size("the number of groups", a->groups, 0, err));
+    const int64_t groups = a->groups ? a->groups : 1;
+    if (ic % groups != 0 || a->oc % groups != 0)
+        return ki_fail(err, KITH_ESHAPE,
+                       "%" PRId64 " groups of %" PRId64 " to %" PRId64 " channels; wanted a divisor of both",
+                       groups, ic, a->oc);
     if (a->kh > ih + 2 * a->ph || a->kw > iw + 2 * a->pw)
         return ki_fail(err, KITH_ESHAPE,
                        "kernel %" PRId64 "x%" PRId64 " does not fit a source of %" PRId64 "x%" PRId64
@@ -23,11 +30,11 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
                             (iw + 2 * a->pw - a->kw) / a->sw + 1);
     KI_TRY(ki_op_wants_countable("the output", &node->shape, err));
 
-    const ki_param_decl weights = {.shape = KI_SHAPE4(a->oc, ic, a->kh, a->kw),
+    const ki_param_decl weights = {.shape = KI_SHAPE4(a->oc, ic / groups, a->kh, a->kw),
                                    .slot = KI_W,
                                    .trained = true,
-                                   .fan_in = ic * a->kh * a->kw,
-                                   .fan_out = a->oc / (a->layers ? a->layers : 1) * a->kh * a->kw,
+                                   .fan_in = ic / groups * a->kh * a->kw,
+                                   .fan_out = a->oc / groups / (a->layers ? a->layers : 1) * a->kh * a->kw,
                                    .start = a->start,
                                    .gain = a->gain};
     KI_TRY(ki_op_declare(arena, node, "weight", weights, err));
@@ -38,7 +45,8 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
 
 static double flops(const ki_node *node, const ki_shape *src) {
     const ki_conv_attr *a = &node->attr.conv;
-    const double per_output = 2.0 * (double)src[0].dim[1] * (double)a->kh * (double)a->kw;
+    const double per_output =
+        2.0 * (double)(src[0].dim[1] / (a->groups ? a->groups : 1)) * (double)a->kh * (double)a->kw;
     return per_output * (double)ki_shape_count(&node->shape);
 }
 

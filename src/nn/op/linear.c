@@ -1,13 +1,14 @@
-/* linear: dst[oc] = sum over ic of weights * src + bias, of vectors. */
+/* linear: dst[oc] = sum over ic of weights * src + bias, of vectors and tokens. */
 #include "nn/op/rules.h"
 
 static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, kith_error *err) {
     const ki_linear_attr *a = &node->attr.linear;
-    KI_TRY(ki_op_wants_vector(&src[0], err));
+    KI_TRY(ki_op_wants_rows(&src[0], err));
     KI_TRY(ki_op_wants_size("the number of outputs", a->oc, 1, err));
-    node->shape = KI_SHAPE2(src[0].dim[0], a->oc);
+    node->shape = src[0];
+    node->shape.dim[src[0].n_dims - 1] = a->oc;
 
-    const int64_t ic = src[0].dim[1];
+    const int64_t ic = ki_shape_width(&src[0]);
     const ki_param_decl weights = {.shape = KI_SHAPE2(a->oc, ic),
                                    .slot = KI_W,
                                    .trained = true,
@@ -22,7 +23,7 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
 }
 
 static double flops(const ki_node *node, const ki_shape *src) {
-    return 2.0 * (double)src[0].dim[1] * (double)ki_shape_count(&node->shape);
+    return 2.0 * (double)ki_shape_width(&src[0]) * (double)ki_shape_count(&node->shape);
 }
 
 const ki_op ki_op_linear = {.least_src = 1, .most_src = 1, .infer = infer, .flops = flops};

@@ -16,6 +16,11 @@ kith_status ki_op_wants_vector(const ki_shape *src, kith_error *err);
 kith_status ki_op_wants_tokens(const ki_shape *src, kith_error *err);
 kith_status ki_op_wants_rows(const ki_shape *src, kith_error *err);
 
+/* The channels of a map, or the numbers of a token or a vector. */
+static inline int64_t ki_op_channels(const ki_shape *src) {
+    return src->n_dims == 4 ? src->dim[1] : ki_shape_width(src);
+}
+
 /* KITH_EINVAL unless least <= value <= 2^20, far above any network and far below overflow. */
 kith_status ki_op_wants_size(const char *what, int64_t value, int64_t least, kith_error *err);
 

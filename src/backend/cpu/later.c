@@ -1,0 +1,22 @@
+/* Ops that are still to come. */
+#include "backend/cpu/cpu.h"
+
+static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
+                          ki_kernel **ret_kernel, kith_error *err) {
+    (void)backend, (void)ret_info, (void)ret_kernel;
+    return ki_fail(err, KITH_EUNSUPPORTED, "no kernel for %s yet", ki_op_name(spec->kind));
+}
+
+const ki_kernel_type cpu_act = {.create = create};
+const ki_kernel_type cpu_glu = {.create = create};
+const ki_kernel_type cpu_layer_scale = {.create = create};
+const ki_kernel_type cpu_drop_path = {.create = create};
+const ki_kernel_type cpu_gate = {.create = create};
+const ki_kernel_type cpu_grn = {.create = create};
+const ki_kernel_type cpu_tokens = {.create = create};
+const ki_kernel_type cpu_grid = {.create = create};
+const ki_kernel_type cpu_token = {.create = create};
+const ki_kernel_type cpu_probe = {.create = create};
+const ki_kernel_type cpu_attention = {.create = create};
+const ki_kernel_type cpu_windows = {.create = create};
+const ki_kernel_type cpu_merge = {.create = create};

@@ -1,0 +1,22 @@
+/* Ops that are still to come. */
+#include "backend/ref/ref.h"
+
+static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
+                          ki_kernel **ret_kernel, kith_error *err) {
+    (void)backend, (void)ret_info, (void)ret_kernel;
+    return ki_fail(err, KITH_EUNSUPPORTED, "no kernel for %s yet", ki_op_name(spec->kind));
+}
+
+const ki_kernel_type ki_ref_act = {.create = create};
+const ki_kernel_type ki_ref_glu = {.create = create};
+const ki_kernel_type ki_ref_layer_scale = {.create = create};
+const ki_kernel_type ki_ref_drop_path = {.create = create};
+const ki_kernel_type ki_ref_gate = {.create = create};
+const ki_kernel_type ki_ref_grn = {.create = create};
+const ki_kernel_type ki_ref_tokens = {.create = create};
+const ki_kernel_type ki_ref_grid = {.create = create};
+const ki_kernel_type ki_ref_token = {.create = create};
+const ki_kernel_type ki_ref_probe = {.create = create};
+const ki_kernel_type ki_ref_attention = {.create = create};
+const ki_kernel_type ki_ref_windows = {.create = create};
+const ki_kernel_type ki_ref_merge = {.create = create};
