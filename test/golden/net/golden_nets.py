@@ -61,9 +61,17 @@ def numpy_of(state):
     return {k: v.detach().numpy() for k, v in state.items()}
 
 
-def save(library, name, make, forward, sizes, grads, config, seed=1):
+def keep_gradients(out, prefix, model, grads):
+    parameters = dict(model.named_parameters())
+    for g in grads:
+        out[prefix + g] = parameters[g].grad.numpy().copy()
+        parameters[g].grad.zero_()
+
+
+def save(library, name, make, forward, sizes, grads, config, pooled_grads=(), seed=1):
     """make() gives a fresh model; forward(model, x, i) gives (features, pooled or None), i is 0 for the first of the two sizes;
-    grads names the parameters whose gradients are kept; config is a dict, or a text that the library wrote."""
+    grads names the parameters whose gradients are kept, pooled_grads those of the pooled vector's; config is a dict, or a text that
+    the library wrote."""
     def fresh():
         torch.manual_seed(seed)
         return randomise(make(), seed)
@@ -80,10 +88,13 @@ def save(library, name, make, forward, sizes, grads, config, seed=1):
             out["pooled" + suffix] = pooled.detach().numpy()
         if i == 0:
             out["r"] = random_of(name + ".r", tuple(features.shape), seed)[1]
-            (features * torch.from_numpy(out["r"])).sum().backward()
-            parameters = dict(model.named_parameters())
-            for g in grads:
-                out["grad:" + g] = parameters[g].grad.numpy()
+            (features * torch.from_numpy(out["r"])).sum().backward(retain_graph=True)
+            keep_gradients(out, "grad:", model, grads)
+            if pooled_grads:
+                out["r_pooled"] = random_of(name + ".r_pooled", tuple(pooled.shape), seed)[1]
+                model.zero_grad()
+                (pooled * torch.from_numpy(out["r_pooled"])).sum().backward()
+                keep_gradients(out, "pooled_grad:", model, pooled_grads)
     folder = os.path.join(HERE, library)
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, name)
@@ -92,7 +103,7 @@ def save(library, name, make, forward, sizes, grads, config, seed=1):
     text = config if isinstance(config, str) else json.dumps(config, indent=2, sort_keys=True) + "\n"
     with open(path + ".config.json", "w") as f:
         f.write(text)
-    spread = {k: "%s %.3g" % (list(v.shape), np.abs(v).max()) for k, v in out.items() if k != "r"}
+    spread = {k: "%s %.3g" % (list(v.shape), np.abs(v).max()) for k, v in out.items() if k[:2] not in ("r", "r_", "gr", "po")}
     print(library, name, os.path.getsize(path + ".safetensors"), os.path.getsize(path + ".golden.safetensors"), spread)
 
 

@@ -7,7 +7,7 @@ from golden_nets import save, save_names
 from torchvision import models
 from torchvision.models import convnext, efficientnet, mobilenetv3, resnet, swin_transformer, vision_transformer
 
-CONV = [(2, 3, 32, 32), (1, 3, 36, 44)]
+CONV = [(2, 3, 32, 32), (1, 3, 36, 32)]
 
 
 def pooled(x):
@@ -52,7 +52,7 @@ def feature_maps(m, x, i):
 
 MOBILE = [  # in, kernel, expanded, out, SE, activation, stride, dilation
     (8, 3, 8, 8, False, "RE", 1, 1), (8, 3, 16, 8, True, "RE", 2, 1), (8, 5, 24, 8, True, "HS", 1, 1),
-    (8, 5, 24, 16, False, "HS", 2, 1)]
+    (8, 5, 24, 8, False, "HS", 2, 1)]
 
 
 def mobile_features(m, x, i):
@@ -121,5 +121,5 @@ save("torchvision", "vit", lambda: vision_transformer.VisionTransformer(**VIT), 
      ["conv_proj.weight", "encoder.layers.encoder_layer_1.self_attention.in_proj_weight", "encoder.ln.weight",
       "encoder.pos_embedding"], {"class": "VisionTransformer", **VIT})
 
-for name in ["resnet18", "resnet34", "resnet50", "resnet101", "mobilenet_v3_large", "efficientnet_b0", "convnext_tiny", "swin_t", "vit_b_16"]:
+for name in ["resnet18", "resnet34", "resnet101", "mobilenet_v3_large", "efficientnet_b0", "convnext_tiny", "swin_t", "vit_b_16"]:
     save_names("torchvision", name, getattr(models, name)().state_dict())
