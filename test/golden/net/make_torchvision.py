@@ -8,6 +8,7 @@ from torchvision import models
 from torchvision.models import convnext, efficientnet, mobilenetv3, resnet, swin_transformer, vision_transformer
 
 CONV = [(2, 3, 32, 32), (1, 3, 36, 32)]
+SMALL = [(2, 3, 24, 24), (1, 3, 20, 28)]
 
 
 def pooled(x):
@@ -38,7 +39,7 @@ def make_resnet(block, layers, widths):
     return thin(net, widths)
 
 
-for name, block, layers, widths in [("resnet_basic", resnet.BasicBlock, [2, 1, 1, 1], [6, 8, 12, 16]),
+for name, block, layers, widths in [("resnet_basic", resnet.BasicBlock, [2, 1, 1, 1], [6, 8, 10, 12]),
                                     ("resnet_bottleneck", resnet.Bottleneck, [2, 1, 1, 1], [4, 4, 6, 8])]:
     save("torchvision", name, lambda: make_resnet(block, layers, widths), resnet_features, CONV,
          ["conv1.weight", "bn1.weight", "layer3.0.conv2.weight", "layer2.0.downsample.0.weight"],
@@ -63,7 +64,7 @@ def mobile_features(m, x, i):
 
 save("torchvision", "mobilenet_v3",
      lambda: mobilenetv3.MobileNetV3([mobilenetv3.InvertedResidualConfig(*row, 1.0) for row in MOBILE], 24, num_classes=10),
-     mobile_features, CONV,
+     mobile_features, SMALL,
      ["features.0.0.weight", "features.2.block.2.fc1.weight", "features.3.block.1.0.weight", "features.3.block.0.1.weight"],
      {"class": "MobileNetV3", "inverted_residual_setting": MOBILE, "last_channel": 24, "num_classes": 10})
 
@@ -71,11 +72,11 @@ EFFICIENT = [  # expansion, kernel, stride, in, out, layers
     (1, 3, 1, 8, 8, 1), (4, 3, 2, 8, 8, 2), (3, 5, 2, 8, 16, 1)]
 save("torchvision", "efficientnet",
      lambda: efficientnet.EfficientNet([efficientnet.MBConvConfig(*row) for row in EFFICIENT], 0.2, num_classes=10),
-     feature_maps, CONV,
+     feature_maps, SMALL,
      ["features.0.0.weight", "features.2.0.block.2.fc1.weight", "features.2.1.block.1.0.weight", "features.3.0.block.0.1.weight"],
      {"class": "EfficientNet", "inverted_residual_setting": EFFICIENT, "num_classes": 10})
 
-NEXT = [(6, 8, 1), (8, 12, 1), (12, 20, 2), (20, None, 1)]
+NEXT = [(6, 8, 1), (8, 12, 1), (12, 16, 2), (16, None, 1)]
 
 
 def convnext_features(m, x, i):

@@ -39,10 +39,10 @@ NETS = [
      CLIP_GRADS + ["vision_model.pre_layrnorm.weight", "vision_model.embeddings.class_embedding"]),
     ("siglip", t.SiglipVisionModel, t.SiglipVisionConfig(**TINY), resizing, VIT_SIZES,
      CLIP_GRADS + ["vision_model.encoder.layers.0.layer_norm1.weight"]),
-    ("convnext", t.ConvNextModel, t.ConvNextConfig(hidden_sizes=[6, 8, 12, 20], depths=[1, 1, 2, 1]), plain, CONV_SIZES,
+    ("convnext", t.ConvNextModel, t.ConvNextConfig(hidden_sizes=[6, 8, 12, 16], depths=[1, 1, 2, 1]), plain, CONV_SIZES,
      ["embeddings.patch_embeddings.weight", "encoder.stages.2.layers.1.pwconv1.weight", "encoder.stages.2.layers.0.layernorm.weight",
       "encoder.stages.1.layers.0.layer_scale_parameter"]),
-    ("convnextv2", t.ConvNextV2Model, t.ConvNextV2Config(hidden_sizes=[6, 8, 12, 20], depths=[1, 1, 2, 1]), plain, CONV_SIZES,
+    ("convnextv2", t.ConvNextV2Model, t.ConvNextV2Config(hidden_sizes=[6, 8, 12, 16], depths=[1, 1, 2, 1]), plain, CONV_SIZES,
      ["embeddings.patch_embeddings.weight", "encoder.stages.2.layers.1.pwconv1.weight", "encoder.stages.2.layers.0.layernorm.weight",
       "encoder.stages.1.layers.0.grn.weight"]),
     ("swin", t.SwinModel, t.SwinConfig(image_size=32, patch_size=2, embed_dim=6, depths=[2, 2, 1], num_heads=[1, 2, 4], window_size=4,
@@ -79,8 +79,7 @@ TRUE = [("vit_base", t.ViTModel, t.ViTConfig()),
         ("clip_vit_base_patch16", t.CLIPVisionModel, t.CLIPVisionConfig(patch_size=16)),
         ("siglip_base_patch16_224", t.SiglipVisionModel, t.SiglipVisionConfig()),
         ("convnext_tiny", t.ConvNextModel, t.ConvNextConfig()), ("convnextv2_tiny", t.ConvNextV2Model, t.ConvNextV2Config()),
-        ("swin_tiny", t.SwinModel, t.SwinConfig()),
-        ("vit_base_classifier", t.ViTForImageClassification, t.ViTConfig())]
+        ("swin_tiny", t.SwinModel, t.SwinConfig())]
 for name, kind, config in TRUE:
     config._attn_implementation = "eager"
     save_names("transformers", name, kind(config).state_dict())
