@@ -25,13 +25,16 @@ void cpu_panels(const float *x, int64_t pitch, int64_t n, int64_t c, float *dst)
 
 void cpu_panels_of_transpose(const float *x, int64_t pitch, int64_t n, int64_t c, float *dst) {
     for (int64_t first = 0; first < n; first += CPU_PANEL, dst += c * CPU_PANEL) {
-        for (int64_t i = 0; i < CPU_PANEL; i++) {
-            const float *from = x + (first + i) * pitch;
-            float *to = dst + i;
-            if (first + i < n) {
-                for (int64_t k = 0; k < c; k++) to[k * CPU_PANEL] = from[k];
-            } else {
-                for (int64_t k = 0; k < c; k++) to[k * CPU_PANEL] = 0;
+        const int64_t high = n - first < CPU_PANEL ? n - first : CPU_PANEL;
+        const float *from = x + first * pitch;
+        if (high == CPU_PANEL) {
+            for (int64_t k = 0; k < c; k++) {
+                for (int64_t i = 0; i < CPU_PANEL; i++) dst[k * CPU_PANEL + i] = from[i * pitch + k];
+            }
+        } else {
+            for (int64_t k = 0; k < c; k++) {
+                for (int64_t i = 0; i < CPU_PANEL; i++)
+                    dst[k * CPU_PANEL + i] = i < high ? from[i * pitch + k] : 0;
             }
         }
     }
