@@ -48,10 +48,13 @@ KI_WINDOWS_FUNCTION int64_t ki_moves_token(const ki_moves *m, int64_t at) {
     return y < m->h && x < m->w ? y * m->w + x : -1;
 }
 
-/* The row of the bias table for tokens i and j of a window. */
+/* The row of the bias table for tokens i and j of a window: a difference of two numbers, one of each token, plus a third. */
+KI_WINDOWS_FUNCTION int64_t ki_window_code(int64_t window, int64_t token) {
+    return token / window * (2 * window - 1) + token % window;
+}
+KI_WINDOWS_FUNCTION int64_t ki_window_middle(int64_t window) { return 2 * window * (window - 1); }
 KI_WINDOWS_FUNCTION int64_t ki_window_bias(int64_t window, int64_t i, int64_t j) {
-    const int64_t y = i / window - j / window + window - 1, x = i % window - j % window + window - 1;
-    return y * (2 * window - 1) + x;
+    return ki_window_code(window, i) - ki_window_code(window, j) + ki_window_middle(window);
 }
 
 /* Which of up to four parts of window `row` a token is in. Tokens of different parts come from opposite sides of
