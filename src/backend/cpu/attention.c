@@ -120,55 +120,77 @@ CPU_WIDE static void copy_block(const float *from, int64_t pitch, int64_t n, int
     memset(to + n * d, 0, (size_t)((BLOCK - n) * d) * sizeof *to);
 }
 
-/* n tokens = scale * from. */
+/* n tokens = from * scale * factor[i]; factor NULL: 1. */
 CPU_WIDE static void copy_out(const float *from, int64_t from_pitch, int64_t n, int64_t d, float scale,
-                              float *to, int64_t to_pitch) {
+                              const float *factor, float *to, int64_t to_pitch) {
     for (int64_t i = 0; i < n; i++) {
-        for (int64_t c = 0; c < d; c++) to[i * to_pitch + c] = scale * from[i * from_pitch + c];
+        const float times = factor ? scale * factor[i] : scale;
+        for (int64_t c = 0; c < d; c++) to[i * to_pitch + c] = times * from[i * from_pitch + c];
     }
 }
 
-CPU_WIDE static void add_bias(float *x, const float *bias, int64_t n) {
-    for (int64_t j = 0; j < n; j++) x[j] += bias[j];
+CPU_WIDE static void add_numbers(float *x, const float *y, int64_t n) {
+    for (int64_t j = 0; j < n; j++) x[j] += y[j];
 }
 
 CPU_WIDE static void add_mask(float *x, const float *part_of, float mine, int64_t n) {
     for (int64_t j = 0; j < n; j++) x[j] += part_of[j] == mine ? 0 : (float)KI_WINDOW_UNSEEN;
 }
 
-/* In 16 lanes, as the sums below: n is a multiple of them. */
-CPU_WIDE static float most_of(const float *x, int64_t n) {
+/* Of rows, in 16 lanes each, of which there is a whole number in `wide`. */
+static inline __attribute__((always_inline)) float lanes_sum(float *lane) {
+    for (int half = CPU_PANEL / 2; half > 0; half /= 2) {
+        for (int l = 0; l < half; l++) lane[l] += lane[l + half];
+    }
+    return lane[0];
+}
+
+static inline __attribute__((always_inline)) float lanes_most(const float *x, int64_t wide) {
     float lane[CPU_PANEL];
     for (int l = 0; l < CPU_PANEL; l++) lane[l] = x[l];
-    for (int64_t j = CPU_PANEL; j < n; j += CPU_PANEL) {
+    for (int64_t j = CPU_PANEL; j < wide; j += CPU_PANEL) {
         for (int l = 0; l < CPU_PANEL; l++) lane[l] = x[j + l] > lane[l] ? x[j + l] : lane[l];
     }
-    for (int l = 1; l < CPU_PANEL; l++) lane[0] = lane[l] > lane[0] ? lane[l] : lane[0];
+    for (int half = CPU_PANEL / 2; half > 0; half /= 2) {
+        for (int l = 0; l < half; l++) lane[l] = lane[l + half] > lane[l] ? lane[l + half] : lane[l];
+    }
     return lane[0];
 }
 
-/* e^(x - minus); what would be subnormal is 0, because some processors compute with that a hundred times as slowly. Returns the sum. */
-CPU_WIDE static float exponentials(float *x, float minus, int64_t n) {
-    float lane[CPU_PANEL] = {0};
-    for (int64_t j = 0; j < n; j += CPU_PANEL) {
-        for (int l = 0; l < CPU_PANEL; l++) {
-            const float z = x[j + l] - minus, e = ki_fast_exp(z);
-            x[j + l] = z > -87.0f ? e : 0;
-            lane[l] += x[j + l];
-        }
+/* e^(x - minus). What would be subnormal is 0, because some processors compute with that a hundred times as slowly. */
+static inline __attribute__((always_inline)) void exponentials(float *x, float minus, int64_t wide) {
+    for (int64_t j = 0; j < wide; j++) {
+        const float z = x[j] - minus, e = ki_fast_exp(z);
+        x[j] = z > -87.0f ? e : 0;
     }
-    for (int l = 1; l < CPU_PANEL; l++) lane[0] += lane[l];
-    return lane[0];
 }
 
-/* diff = p * (diff - sum of p * diff). */
-CPU_WIDE static void through_softmax(const float *p, float *diff, int64_t n) {
+static inline __attribute__((always_inline)) float row_sum(const float *x, const float *y, int64_t wide) {
     float lane[CPU_PANEL] = {0};
-    for (int64_t j = 0; j < n; j += CPU_PANEL) {
-        for (int l = 0; l < CPU_PANEL; l++) lane[l] += p[j + l] * diff[j + l];
+    for (int64_t j = 0; j < wide; j += CPU_PANEL) {
+        for (int l = 0; l < CPU_PANEL; l++) lane[l] += y ? x[j + l] * y[j + l] : x[j + l];
     }
-    for (int l = 1; l < CPU_PANEL; l++) lane[0] += lane[l];
-    for (int64_t j = 0; j < n; j++) diff[j] = p[j] * (diff[j] - lane[0]);
+    return lanes_sum(lane);
+}
+
+/* Rows of scores become weights times 1 / factor. saved: NULL, or the logarithms of the sums. */
+CPU_WIDE static void soften(float *x, int64_t n, int64_t wide, float *factor, float *saved) {
+    for (int64_t i = 0; i < n; i++, x += wide) {
+        const float most = lanes_most(x, wide);
+        exponentials(x, most, wide);
+        const float sum = row_sum(x, NULL, wide);
+        factor[i] = 1 / sum;
+        if (saved) saved[i] = most + logf(sum);
+    }
+}
+
+/* Rows of scores become weights again, and rows of diff, the weights' gradient, that of the scores. */
+CPU_WIDE static void soften_back(float *x, float *diff, int64_t n, int64_t wide, const float *saved) {
+    for (int64_t i = 0; i < n; i++, x += wide, diff += wide) {
+        exponentials(x, saved[i], wide);
+        const float mean = row_sum(x, diff, wide);
+        for (int64_t j = 0; j < wide; j++) diff[j] = x[j] * (diff[j] - mean);
+    }
 }
 
 /* Items: heads. */
@@ -195,12 +217,9 @@ static void add_positions(const attention *a, int64_t row_head, int64_t first, i
     const int64_t row = row_head / a->heads;
     const float *bias = bias_of(a) + row_head % a->heads * a->t * a->wide_t;
     const bool cut = is_cut(a, row);
+    add_numbers(scores, bias + first * a->wide_t, n * a->wide_t);
     for (int64_t j = 0; cut && j < a->t; j++) parts[j] = (float)ki_window_part(&a->attr, row, j);
-    for (int64_t i = 0; i < n; i++) {
-        float *x = scores + i * a->wide_t;
-        add_bias(x, bias + (first + i) * a->wide_t, a->t);
-        if (cut) add_mask(x, parts, (float)ki_window_part(&a->attr, row, first + i), a->t);
-    }
+    for (int64_t i = 0; cut && i < n; i++) add_mask(scores + i * a->wide_t, parts, parts[first + i], a->t);
 }
 
 /* Scores of the n queries from `first` on, with -INFINITY behind the last key. */
@@ -228,12 +247,7 @@ static void forward_block(const attention *a, float *slot, int64_t row_head, int
     float *scores = slot + l->scores, *result = slot + l->result, factor[BLOCK];
     float *saved = a->trains ? (float *)a->b.workspace + row_head * a->s + first : NULL;
     make_scores(a, l, slot, row_head, first, n);
-    for (int64_t i = 0; i < n; i++) {
-        float *x = scores + i * a->wide_t;
-        const float most = most_of(x, a->wide_t), sum = exponentials(x, most, a->wide_t);
-        factor[i] = 1 / sum;
-        if (saved) saved[i] = most + logf(sum);
-    }
+    soften(scores, n, a->wide_t, factor, saved);
     cpu_multiply(&(cpu_product){.m = n,
                                 .n = a->d,
                                 .k = a->t,
@@ -243,9 +257,7 @@ static void forward_block(const attention *a, float *slot, int64_t row_head, int
                                 .b = slot + l->values,
                                 .dst = result,
                                 .dst_pitch = a->wide_d});
-    for (int64_t i = 0; i < n; i++)
-        copy_out(result + i * a->wide_d, a->wide_d, 1, a->d, factor[i],
-                 (float *)a->b.dst + token_at(a, row_head, first + i), a->c);
+    copy_out(result, a->wide_d, n, a->d, 1, factor, (float *)a->b.dst + token_at(a, row_head, first), a->c);
 }
 
 /* Items: slots. */
@@ -285,10 +297,7 @@ static void backward_scores(const attention *a, float *slot, int64_t row_head, i
                                 .b = slot + l->values_across,
                                 .dst = slot + l->diff_scores,
                                 .dst_pitch = a->wide_t});
-    for (int64_t i = 0; i < n; i++) {
-        exponentials(slot + l->scores + i * a->wide_t, saved[i], a->wide_t);
-        through_softmax(slot + l->scores + i * a->wide_t, slot + l->diff_scores + i * a->wide_t, a->wide_t);
-    }
+    soften_back(slot + l->scores, slot + l->diff_scores, n, a->wide_t, saved);
 }
 
 /* dst [t, d] += weights^T x, of weights [n, t] and panels of x [n, d]. */
@@ -332,7 +341,8 @@ static void backward_block(const attention *a, float *slot, int64_t row_head, in
                                     .b = slot + l->keys,
                                     .dst = slot + l->result,
                                     .dst_pitch = a->wide_d});
-        copy_out(slot + l->result, a->wide_d, n, a->d, a->scale, diff_q + first * a->q.pitch, a->q.pitch);
+        copy_out(slot + l->result, a->wide_d, n, a->d, a->scale, NULL, diff_q + first * a->q.pitch,
+                 a->q.pitch);
     }
     if (!a->b.diff_src[a->k.src]) return;
     cpu_panels(slot + l->q, a->d, n, a->d, slot + l->q_panels);
@@ -357,8 +367,8 @@ static void backward_item(const attention *a, float *slot, int64_t row_head) {
         backward_block(a, slot, row_head, first, a->s - first < BLOCK ? a->s - first : BLOCK);
     if (!a->b.diff_src[a->k.src]) return;
     /* The queries in diff_keys were scaled already. */
-    copy_out(slot + l->diff_keys, a->wide_d, a->t, a->d, 1, gradient(a, &a->k, row_head), a->k.pitch);
-    copy_out(slot + l->diff_values, a->wide_d, a->t, a->d, 1, gradient(a, &a->v, row_head), a->v.pitch);
+    copy_out(slot + l->diff_keys, a->wide_d, a->t, a->d, 1, NULL, gradient(a, &a->k, row_head), a->k.pitch);
+    copy_out(slot + l->diff_values, a->wide_d, a->t, a->d, 1, NULL, gradient(a, &a->v, row_head), a->v.pitch);
 }
 
 /* Items: slots. */

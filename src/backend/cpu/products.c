@@ -2,41 +2,48 @@
  * instruction sets. All versions add in the same order; those with fused multiply-add round differently from those without. */
 #include "backend/cpu/products.h"
 
+#include <stddef.h>
+#include <string.h>
+
+enum { AHEAD = 8 }; /* rows */
+
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/* The rows that are read next: they are far from each other, which the processor does not see by itself. */
+static void fetch(const float *x, int64_t pitch, int64_t n, int64_t c) {
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < c; k += 16) __builtin_prefetch(x + i * pitch + k);
+    }
+}
+
 void cpu_panels(const float *x, int64_t pitch, int64_t n, int64_t c, float *dst) {
-    for (int64_t first = 0; first < c; first += CPU_PANEL, dst += n * CPU_PANEL) {
-        const int64_t wide = c - first < CPU_PANEL ? c - first : CPU_PANEL;
-        for (int64_t i = 0; i < n; i++) {
-            const float *from = x + i * pitch + first;
-            float *to = dst + i * CPU_PANEL;
-            if (wide == CPU_PANEL) {
-                for (int64_t k = 0; k < CPU_PANEL; k++) to[k] = from[k];
-            } else {
-                for (int64_t k = 0; k < CPU_PANEL; k++) to[k] = k < wide ? from[k] : 0;
-            }
-        }
+    const int64_t whole = c / CPU_PANEL * CPU_PANEL, panel = n * CPU_PANEL;
+    fetch(x, pitch, n < AHEAD ? n : AHEAD, c);
+    for (int64_t i = 0; i < n; i++, x += pitch, dst += CPU_PANEL) {
+        if (i + AHEAD < n) fetch(x + AHEAD * pitch, pitch, 1, c);
+        float *to = dst;
+        for (int64_t k = 0; k < whole; k += CPU_PANEL, to += panel) memcpy(to, x + k, CPU_PANEL * sizeof *to);
+        for (int64_t k = whole; whole < c && k < whole + CPU_PANEL; k++) *to++ = k < c ? x[k] : 0;
     }
 }
 
 void cpu_panels_of_transpose(const float *x, int64_t pitch, int64_t n, int64_t c, float *dst) {
-    for (int64_t first = 0; first < n; first += CPU_PANEL, dst += c * CPU_PANEL) {
-        const int64_t high = n - first < CPU_PANEL ? n - first : CPU_PANEL;
-        const float *from = x + first * pitch;
-        if (high == CPU_PANEL) {
-            for (int64_t k = 0; k < c; k++) {
-                for (int64_t i = 0; i < CPU_PANEL; i++) dst[k * CPU_PANEL + i] = from[i * pitch + k];
-            }
-        } else {
-            for (int64_t k = 0; k < c; k++) {
-                for (int64_t i = 0; i < CPU_PANEL; i++)
-                    dst[k * CPU_PANEL + i] = i < high ? from[i * pitch + k] : 0;
-            }
+    fetch(x, pitch, n < CPU_PANEL ? n : CPU_PANEL, c);
+    for (; n >= CPU_PANEL; n -= CPU_PANEL, x += CPU_PANEL * pitch, dst += c * CPU_PANEL) {
+        const int64_t next = n - CPU_PANEL;
+        fetch(x + CPU_PANEL * pitch, pitch, next < CPU_PANEL ? next : CPU_PANEL, c);
+        for (int64_t k = 0; k < c; k++) {
+            for (int64_t i = 0; i < CPU_PANEL; i++) dst[k * CPU_PANEL + i] = x[i * pitch + k];
         }
+    }
+    if (n == 0) return;
+    memset(dst, 0, (size_t)(c * CPU_PANEL) * sizeof *dst);
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < c; k++) dst[k * CPU_PANEL + i] = x[i * pitch + k];
     }
 }
 
