@@ -12,7 +12,7 @@
 #include "base/fast_exp.h"
 #include "device/windows.h"
 
-enum { BLOCK = 48 }; /* queries: a multiple of CPU_STRIPE */
+enum { MOST_BLOCK = 60 }; /* queries of a block: a multiple of CPU_STRIPE */
 
 /* n tokens for each row, pitch numbers from one to the next. */
 typedef struct part {
@@ -22,7 +22,7 @@ typedef struct part {
 
 /* Where the parts of a slot's scratch begin, in floats. */
 typedef struct layout {
-    int64_t q, scores, result;   /* of a block: scaled queries, [BLOCK, wide_t], [BLOCK, wide_d] */
+    int64_t q, scores, result;   /* of a block: scaled queries, [block, wide_t], [block, wide_d] */
     int64_t parts;               /* [t]: of the window that the tokens are in */
     int64_t keys_across;         /* panels of k^T */
     int64_t values;              /* forward: panels of v */
@@ -39,6 +39,7 @@ typedef struct attention {
     ki_attention_attr attr;
     int64_t rows, heads, s, t, d, c;
     int64_t wide_t, wide_d; /* up to whole panels */
+    int64_t block;          /* queries that are computed together: a multiple of CPU_STRIPE */
     int64_t n_slots;
     float scale;
     bool trains;
@@ -59,9 +60,9 @@ static int64_t take(layout *l, int64_t n) {
 
 static layout layout_of(const attention *a, bool is_backward) {
     layout l = {0};
-    l.q = take(&l, BLOCK * a->d);
-    l.scores = take(&l, BLOCK * a->wide_t);
-    l.result = take(&l, BLOCK * a->wide_d);
+    l.q = take(&l, a->block * a->d);
+    l.scores = take(&l, a->block * a->wide_t);
+    l.result = take(&l, a->block * a->wide_d);
     l.parts = take(&l, a->t);
     l.keys_across = take(&l, a->wide_t * a->d);
     if (!is_backward) {
@@ -71,10 +72,10 @@ static layout layout_of(const attention *a, bool is_backward) {
     const int64_t stripes = upto(a->t, CPU_STRIPE) * a->wide_d;
     l.values_across = take(&l, a->wide_t * a->d);
     l.keys = take(&l, a->t * a->wide_d);
-    l.q_panels = take(&l, BLOCK * a->wide_d);
-    l.diff = take(&l, BLOCK * a->d);
-    l.diff_panels = take(&l, BLOCK * a->wide_d);
-    l.diff_scores = take(&l, BLOCK * a->wide_t);
+    l.q_panels = take(&l, a->block * a->wide_d);
+    l.diff = take(&l, a->block * a->d);
+    l.diff_panels = take(&l, a->block * a->wide_d);
+    l.diff_scores = take(&l, a->block * a->wide_t);
     l.diff_keys = take(&l, stripes);
     l.diff_values = take(&l, stripes);
     return l;
@@ -89,7 +90,7 @@ static float *slot_of(const attention *a, bool is_backward, int64_t slot) {
 }
 
 static int64_t items_of(const attention *a, bool is_backward) {
-    return a->rows * a->heads * (is_backward ? 1 : (a->s + BLOCK - 1) / BLOCK);
+    return a->rows * a->heads * (is_backward ? 1 : (a->s + a->block - 1) / a->block);
 }
 
 static int64_t slots_of(const attention *a, bool is_backward) {
@@ -111,13 +112,13 @@ static int64_t token_at(const attention *a, int64_t row_head, int64_t i) {
     return (row_head / a->heads * a->s + i) * a->c + row_head % a->heads * a->d;
 }
 
-/* to [BLOCK, d] = scale * n tokens; rows after them are zeros. */
+/* to [block, d] = scale * n tokens; rows after them are zeros. */
 CPU_WIDE static void copy_block(const float *from, int64_t pitch, int64_t n, int64_t d, float scale,
-                                float *to) {
+                                int64_t block, float *to) {
     for (int64_t i = 0; i < n; i++) {
         for (int64_t c = 0; c < d; c++) to[i * d + c] = scale * from[i * pitch + c];
     }
-    memset(to + n * d, 0, (size_t)((BLOCK - n) * d) * sizeof *to);
+    memset(to + n * d, 0, (size_t)((block - n) * d) * sizeof *to);
 }
 
 /* n tokens = from * scale * factor[i]; factor NULL: 1. */
@@ -240,7 +241,8 @@ static void add_positions(const attention *a, int64_t row_head, int64_t first, i
 static void make_scores(const attention *a, const layout *l, float *slot, int64_t row_head, int64_t first,
                         int64_t n) {
     float *scores = slot + l->scores;
-    copy_block(source(a, &a->q, row_head) + first * a->q.pitch, a->q.pitch, n, a->d, a->scale, slot + l->q);
+    copy_block(source(a, &a->q, row_head) + first * a->q.pitch, a->q.pitch, n, a->d, a->scale, a->block,
+               slot + l->q);
     cpu_multiply(&(cpu_product){.m = n,
                                 .n = a->t,
                                 .k = a->d,
@@ -258,7 +260,7 @@ static void make_scores(const attention *a, const layout *l, float *slot, int64_
 
 static void forward_block(const attention *a, float *slot, int64_t row_head, int64_t first, int64_t n) {
     const layout *l = &a->forward_at;
-    float *scores = slot + l->scores, *result = slot + l->result, factor[BLOCK];
+    float *scores = slot + l->scores, *result = slot + l->result, factor[MOST_BLOCK];
     float *saved = a->trains ? (float *)a->b.workspace + row_head * a->s + first : NULL;
     make_scores(a, l, slot, row_head, first, n);
     soften(scores, n, a->wide_t, factor, saved);
@@ -278,19 +280,19 @@ static void forward_block(const attention *a, float *slot, int64_t row_head, int
 static void forward_slots(void *context, int64_t begin, int64_t end) {
     const attention *a = context;
     const int64_t n_items = items_of(a, false), n_slots = slots_of(a, false),
-                  n_blocks = (a->s + BLOCK - 1) / BLOCK;
+                  n_blocks = (a->s + a->block - 1) / a->block;
     for (int64_t s = begin; s < end; s++) {
         float *slot = slot_of(a, false, s);
         int64_t packed = -1; /* the row and head whose panels are there */
         for (int64_t item = n_items * s / n_slots; item < n_items * (s + 1) / n_slots; item++) {
-            const int64_t row_head = item / n_blocks, first = item % n_blocks * BLOCK;
+            const int64_t row_head = item / n_blocks, first = item % n_blocks * a->block;
             if (row_head != packed) {
                 cpu_panels_of_transpose(source(a, &a->k, row_head), a->k.pitch, a->t, a->d,
                                         slot + a->forward_at.keys_across);
                 cpu_panels(source(a, &a->v, row_head), a->v.pitch, a->t, a->d, slot + a->forward_at.values);
                 packed = row_head;
             }
-            forward_block(a, slot, row_head, first, a->s - first < BLOCK ? a->s - first : BLOCK);
+            forward_block(a, slot, row_head, first, a->s - first < a->block ? a->s - first : a->block);
         }
     }
 }
@@ -301,7 +303,7 @@ static void backward_scores(const attention *a, float *slot, int64_t row_head, i
     const float *saved = (const float *)a->b.workspace + row_head * a->s + first;
     const float *diff_dst = (const float *)a->b.diff_dst[0] + token_at(a, row_head, first);
     make_scores(a, l, slot, row_head, first, n);
-    copy_block(diff_dst, a->c, n, a->d, 1, slot + l->diff);
+    copy_block(diff_dst, a->c, n, a->d, 1, a->block, slot + l->diff);
     cpu_multiply(&(cpu_product){.m = n,
                                 .n = a->t,
                                 .k = a->d,
@@ -377,8 +379,8 @@ static void backward_item(const attention *a, float *slot, int64_t row_head) {
     memset(slot + l->diff_values, 0, stripes);
     if (a->table_floats)
         memset(tables_of(a) + row_head * a->table_floats, 0, (size_t)a->table_floats * sizeof(float));
-    for (int64_t first = 0; first < a->s; first += BLOCK)
-        backward_block(a, slot, row_head, first, a->s - first < BLOCK ? a->s - first : BLOCK);
+    for (int64_t first = 0; first < a->s; first += a->block)
+        backward_block(a, slot, row_head, first, a->s - first < a->block ? a->s - first : a->block);
     if (!a->b.diff_src[a->k.src]) return;
     /* The queries in diff_keys were scaled already. */
     copy_out(slot + l->diff_keys, a->wide_d, a->t, a->d, 1, NULL, gradient(a, &a->k, row_head), a->k.pitch);
@@ -416,6 +418,8 @@ static void set_parts(attention *a, const ki_kernel_spec *spec) {
     a->v = (part){from, from ? a->c : 2 * a->c, kv->dim[1], kv->dim[2]};
     a->s = a->q.n;
     a->t = a->k.n;
+    const int64_t n_blocks = (a->s + MOST_BLOCK - 1) / MOST_BLOCK;
+    a->block = upto((a->s + n_blocks - 1) / n_blocks, CPU_STRIPE); /* of about the same size */
 }
 
 static size_t scratch_bytes(const attention *a) {
