@@ -1,14 +1,9 @@
 /* Each op of a net as nodes of ONNX. */
 #include <string.h>
 
-#include "net/onnx_parts.h"
+#include "net/onnx_ops.h"
 
-typedef struct op {
-    ki_onnx_graph *graph;
-    const ki_node *node;
-    const ki_shape *src_shape;
-    const ki_onnx_value *src;
-} op;
+typedef ki_onnx_work op;
 
 /* Begin a node that makes the op's own output, from its first source. */
 static ki_onnx_node begin(const op *o, const char *type) {
@@ -179,14 +174,23 @@ static ki_onnx_value add_unfold(const op *o) {
 
 kith_status ki_onnx_op(ki_onnx_graph *graph, const ki_node *node, const ki_shape *src_shape,
                        const ki_onnx_value *src, ki_onnx_value *ret_value, kith_error *err) {
-    static ki_onnx_value (*const rows[KI_N_OPS])(const op *) = {
-        [KI_OP_CONV2D] = add_conv2d,   [KI_OP_BATCH_NORM] = add_batch_norm,
-        [KI_OP_RELU] = add_relu,       [KI_OP_POOL] = add_pool,
-        [KI_OP_LRN] = add_lrn,         [KI_OP_CONCAT] = add_concat,
-        [KI_OP_ADD] = add_add,         [KI_OP_LINEAR] = add_linear,
-        [KI_OP_DROPOUT] = add_dropout, [KI_OP_GLOBAL_POOL] = add_global_pool,
-        [KI_OP_L2_NORM] = add_l2_norm, [KI_OP_ATTEND] = add_attend,
-        [KI_OP_UNFOLD] = add_unfold,   [KI_OP_LAYER_NORM] = add_layer_norm};
+    static ki_onnx_value (*const rows[KI_N_OPS])(const op *) = {[KI_OP_CONV2D] = add_conv2d,
+                                                                [KI_OP_BATCH_NORM] = add_batch_norm,
+                                                                [KI_OP_RELU] = add_relu,
+                                                                [KI_OP_POOL] = add_pool,
+                                                                [KI_OP_LRN] = add_lrn,
+                                                                [KI_OP_CONCAT] = add_concat,
+                                                                [KI_OP_ADD] = add_add,
+                                                                [KI_OP_LINEAR] = add_linear,
+                                                                [KI_OP_DROPOUT] = add_dropout,
+                                                                [KI_OP_GLOBAL_POOL] = add_global_pool,
+                                                                [KI_OP_L2_NORM] = add_l2_norm,
+                                                                [KI_OP_ATTEND] = add_attend,
+                                                                [KI_OP_UNFOLD] = add_unfold,
+                                                                [KI_OP_LAYER_NORM] = add_layer_norm,
+                                                                [KI_OP_ATTENTION] = ki_onnx_attention,
+                                                                [KI_OP_WINDOWS] = ki_onnx_windows,
+                                                                [KI_OP_MERGE] = ki_onnx_merge};
     const op o = {graph, node, src_shape, src};
     if (!rows[node->kind])
         return ki_fail(err, KITH_EUNSUPPORTED, "node %s: %s is not exported to ONNX", node->name,

@@ -48,6 +48,8 @@ static const char *const split[] = {
     "l2_norm mb200 ic256",
     "layer_norm mb200 ic256",
     "attend mb3 ic24 ih14 heads3",
+    "attention mb2 ic64 nt100 heads2",
+    "attention mb1 ic64 heads2 window7 h2 shift3",
 };
 
 static void test_same_bits_every_time(void **state) {

@@ -65,6 +65,10 @@ static const char *const split[] = {
     "attend mb4 ic24 ih14 heads3",
     "attend mb4 ic32 ih14 heads3",
     "unfold mb4 ic24 ih14 heads3",
+    "attention mb3 ic96 nt150 heads3",
+    "attention mb2 ic64 heads2 window7 h2 shift3",
+    "windows mb4 ic24 ih27 side7 shift3",
+    "merge mb4 ic24 ih27",
 };
 
 static void test_threads_do_not_show(void **state) {

@@ -17,6 +17,3 @@ const ki_kernel_type cpu_tokens = {.create = create};
 const ki_kernel_type cpu_grid = {.create = create};
 const ki_kernel_type cpu_token = {.create = create};
 const ki_kernel_type cpu_probe = {.create = create};
-const ki_kernel_type cpu_attention = {.create = create};
-const ki_kernel_type cpu_windows = {.create = create};
-const ki_kernel_type cpu_merge = {.create = create};

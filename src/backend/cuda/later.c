@@ -17,6 +17,3 @@ const ki_kernel_type ki_cuda_tokens = {.create = create};
 const ki_kernel_type ki_cuda_grid = {.create = create};
 const ki_kernel_type ki_cuda_token = {.create = create};
 const ki_kernel_type ki_cuda_probe = {.create = create};
-const ki_kernel_type ki_cuda_attention = {.create = create};
-const ki_kernel_type ki_cuda_windows = {.create = create};
-const ki_kernel_type ki_cuda_merge = {.create = create};

@@ -17,6 +17,3 @@ const ki_kernel_type ki_ref_tokens = {.create = create};
 const ki_kernel_type ki_ref_grid = {.create = create};
 const ki_kernel_type ki_ref_token = {.create = create};
 const ki_kernel_type ki_ref_probe = {.create = create};
-const ki_kernel_type ki_ref_attention = {.create = create};
-const ki_kernel_type ki_ref_windows = {.create = create};
-const ki_kernel_type ki_ref_merge = {.create = create};

@@ -145,6 +145,58 @@ class Case:
         x = self.source()
         return x.view(mb, heads, *x.shape[1:]).flatten(1, 2)
 
+    def do_attention(self):
+        mb, ic, heads = self.size("mb"), self.size("ic"), self.size("heads")
+        window, shift, h = self.size("window", 0), self.size("shift", 0), self.size("h", 1)
+        w, d = self.size("w", h), ic // heads
+        rows, nt = (mb * h * w, window ** 2) if window else (mb, self.size("nt"))
+        if "ns" in self.number:
+            q = self.leaf("src0", [mb, self.size("ns"), ic])
+            k, v = self.leaf("src1", [mb, nt, 2 * ic]).chunk(2, 2)
+        else:
+            q, k, v = self.leaf("src0", [rows, nt, 3 * ic]).chunk(3, 2)
+        q, k, v = (x.unflatten(2, (heads, d)).transpose(1, 2) for x in (q, k, v))
+        scores = q @ k.transpose(2, 3) / d ** 0.5
+        if window:
+            table = self.leaf("bias_table", [(2 * window - 1) ** 2, heads])
+            place = torch.stack(torch.meshgrid(torch.arange(window), torch.arange(window), indexing="ij")).flatten(1)
+            apart = place[:, :, None] - place[:, None, :] + window - 1
+            scores = scores + table[apart[0] * (2 * window - 1) + apart[1]].permute(2, 0, 1)
+        if shift:
+            # As Swin's own code does it: number the regions of the rolled grid, cut into windows.
+            region, number = torch.zeros(h * window, w * window), 0
+            for y in (slice(0, -window), slice(-window, -shift), slice(-shift, None)):
+                for x in (slice(0, -window), slice(-window, -shift), slice(-shift, None)):
+                    region[y, x] = number
+                    number += 1
+            region = region.view(h, window, w, window).transpose(1, 2).reshape(h * w, -1)
+            apart = (region[:, None, :] != region[:, :, None]).double() * -100
+            scores = scores + apart.repeat(mb, 1, 1)[:, None]
+        return (scores.softmax(3) @ v).transpose(1, 2).flatten(2)
+
+    def grid(self):
+        h = self.size("ih")
+        return self.size("mb"), h, self.size("iw", h), self.size("ic")
+
+    def do_windows(self):
+        mb, h, w, c = self.grid()
+        side, shift = self.size("side"), self.size("shift", 0)
+        rows, columns = -(-h // side), -(-w // side)
+        if "back" in self.flag:
+            x = self.leaf("src0", [mb * rows * columns, side ** 2, c])
+            x = x.view(mb, rows, columns, side, side, c).transpose(2, 3).reshape(mb, rows * side, columns * side, c)
+            return x.roll((shift, shift), (1, 2))[:, :h, :w].flatten(1, 2)
+        x = self.leaf("src0", [mb, h * w, c]).view(mb, h, w, c)
+        x = F.pad(x, (0, 0, 0, columns * side - w, 0, rows * side - h)).roll((-shift, -shift), (1, 2))
+        x = x.view(mb, rows, side, columns, side, c).transpose(2, 3)
+        return x.reshape(mb * rows * columns, side ** 2, c)
+
+    def do_merge(self):
+        mb, h, w, c = self.grid()
+        x = F.pad(self.leaf("src0", [mb, h * w, c]).view(mb, h, w, c), (0, 0, 0, w % 2, 0, h % 2))
+        four = [x[:, 0::2, 0::2], x[:, 1::2, 0::2], x[:, 0::2, 1::2], x[:, 1::2, 1::2]]
+        return torch.cat(four, 3).flatten(1, 2)
+
     def run(self):
         y = self.forward()
         if "relu" in self.flag:
