@@ -27,7 +27,7 @@ typedef struct op_case {
     bool masked; /* concat: backward applies the sources' ReLU masks */
 } op_case;
 
-enum { OP_MAX_CASES = 128 };
+enum { OP_MAX_CASES = 256 };
 
 /* Read a case file into cases[OP_MAX_CASES]; returns how many there are. */
 int op_cases_read(const char *name, op_case *ret_cases);
