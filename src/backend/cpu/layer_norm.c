@@ -47,11 +47,6 @@ INLINE void add_numbers(const float *x, int64_t at, int64_t step, int rows, int 
     ROWS sum[r][l] += x[at + l];
 }
 
-INLINE void add_squares(const float *x, int64_t at, int64_t step, int rows, int lanes, const float *mean,
-                        float (*sum)[BLOCK]) {
-    ROWS sum[r][l] += (x[at + l] - mean[r]) * (x[at + l] - mean[r]);
-}
-
 INLINE void scale(const float *restrict x, int64_t at, int64_t step, int rows, int lanes, const float *mean,
                   const float *istd, const float *restrict gamma, const float *restrict beta,
                   float *restrict y) {
@@ -114,6 +109,19 @@ INLINE void mean_lanes(float (*sum)[BLOCK], int rows, int block, int64_t c, floa
 
 /* ---- tiles ---- */
 
+/* The mean of (x - mean)^2 over one row. */
+INLINE float spread_of(const layer_norm *k, const float *x, float mean, int block) {
+    float part[BLOCK] = {0};
+    int64_t c = 0;
+    for (; c + block <= k->c; c += block, x += k->block_step) {
+        for (int l = 0; l < block; l++) part[l] += (x[l] - mean) * (x[l] - mean);
+    }
+    for (int l = 0; c + l < k->c; l++) part[l] += (x[l] - mean) * (x[l] - mean);
+    double total = 0;
+    for (int l = 0; l < block; l++) total += (double)part[l];
+    return (float)(total / (double)k->c);
+}
+
 INLINE void forward_tile(const tile *t, int block, bool rms) {
     const layer_norm *k = t->k;
     const float *x = k->b.src[0], *gamma = k->b.param[KI_W].value,
@@ -122,12 +130,10 @@ INLINE void forward_tile(const tile *t, int block, bool rms) {
     if (!rms) {
         EACH_BLOCK(t, block, add_numbers(x, at, step, t->rows, lanes, sum));
         mean_lanes(sum, t->rows, block, k->c, mean);
-        memset(sum, 0, sizeof sum);
     }
-    EACH_BLOCK(t, block, add_squares(x, at, step, t->rows, lanes, mean, sum));
-    mean_lanes(sum, t->rows, block, k->c, istd);
     for (int r = 0; r < t->rows; r++) {
-        istd[r] = (float)(1 / sqrt((double)istd[r] + k->eps));
+        const float spread = spread_of(k, x + t->at + r * k->row_step, mean[r], block);
+        istd[r] = (float)(1 / sqrt((double)spread + k->eps));
         if (saved) saved[2 * (t->first + r)] = mean[r], saved[2 * (t->first + r) + 1] = istd[r];
     }
     EACH_BLOCK(t, block,
