@@ -22,10 +22,11 @@ cudaError_t ki_cuda_sum(cudaStream_t stream, bool is_bf16, int64_t n, int64_t c,
                         bool has_relu, void *dst, int64_t dst_pitch);
 
 /* dst = src through the mask of device/dropout.h at *step, for rows from *first of the whole batch on (NULL: 0); both are
- * device memory, and are copied to keeps[0] and [1] unless that is NULL. is_map: a map of hw pixels; else float [mb, c] with hw 1. */
+ * device memory, and are copied to keeps[0] and [1] unless that is NULL. is_map: a map of hw pixels, or any rows with hw 1; else float [mb, c] with hw 1. */
 typedef struct ki_cuda_dropout_args {
     bool is_bf16, is_map;
-    int64_t mb, c, hw, src_pitch, dst_pitch;
+    int64_t mb, c, hw, each, src_pitch,
+        dst_pitch; /* each: values of one image, in case that `first` is not 0 */
     uint32_t key[2], node, purpose, threshold;
     float scale;
     const void *src;

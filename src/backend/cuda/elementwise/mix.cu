@@ -8,7 +8,8 @@
 
 namespace {
 
-enum { THREADS = 256, LEAST_PIXELS = 32, MOST_STRETCHES = 512 };
+const int THREADS = 256;
+const int64_t LEAST_PIXELS = 32, MOST_STRETCHES = 512;
 
 /* Item: V channels of a pixel. */
 template <typename T, int V>
