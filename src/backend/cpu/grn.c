@@ -4,10 +4,11 @@
 
 #include "backend/cpu/channels.h"
 
-/* The workspace: the norms [mb, padded], and r = 1 / (mean norm + eps) [mb]. The scratch: sums over the pixels of diff_dst * src and of
+/* The workspace, in inference the scratch: the norms [mb, padded], and r = 1 / (mean norm + eps) [mb]. The scratch of backward: sums over the pixels of diff_dst * src and of
  * diff_dst [mb, padded], and what pulls at all norms of a row [mb]. All in double; padding is 0. */
 typedef struct grn {
     ki_kernel base;
+    bool trains;
     int64_t mb, c, hw, padded;
     double eps, *norm, *rate, *along, *sum, *pull;
     ki_binding b;
@@ -23,8 +24,11 @@ static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_ke
     k->hw = s->dim[2] * s->dim[3];
     k->padded = cpu_padded(k->c);
     k->eps = spec->attr->grn.eps;
-    *ret_info = (ki_kernel_info){.workspace_bytes = (size_t)(k->mb * (k->padded + 1)) * sizeof(double),
-                                 .scratch_bytes = (size_t)(k->mb * (2 * k->padded + 1)) * sizeof(double),
+    k->trains = spec->mode == KI_TRAIN;
+    const size_t norms = (size_t)(k->mb * (k->padded + 1)) * sizeof(double),
+                 sums = (size_t)(k->mb * (2 * k->padded + 1)) * sizeof(double);
+    *ret_info = (ki_kernel_info){.workspace_bytes = k->trains ? norms : 0,
+                                 .scratch_bytes = k->trains ? sums : norms,
                                  .backward_reads_src = true};
     *ret_kernel = &k->base;
     return KITH_OK;
@@ -34,7 +38,7 @@ static kith_status bind(ki_kernel *kernel, const ki_binding *binding, kith_error
     (void)err;
     grn *k = (grn *)kernel;
     k->b = *binding;
-    k->norm = binding->workspace;
+    k->norm = k->trains ? binding->workspace : binding->scratch;
     k->rate = k->norm + k->mb * k->padded;
     k->along = binding->scratch;
     k->sum = k->along + k->mb * k->padded;

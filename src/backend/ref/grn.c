@@ -9,7 +9,7 @@
 #include "backend/ref/ref.h"
 #include "base/parallel.h"
 
-/* The workspace: G [mb, c] and r [mb]. The scratch: S and the sum of diff_dst [mb, c], in double. */
+/* The workspace, in inference the scratch: G [mb, c] and r [mb]. The scratch of backward: S and the sum of diff_dst [mb, c]. All in double. */
 typedef struct grn {
     const ki_ref_kernel *k;
     int64_t mb, c, hw;
@@ -18,7 +18,8 @@ typedef struct grn {
 
 static grn grn_of(const ki_ref_kernel *k) {
     const ki_ref_dims d = ki_ref_dims_of(&k->spec.dst);
-    double *norm = k->binding.workspace, *along = k->binding.scratch;
+    double *norm = k->spec.mode == KI_TRAIN ? k->binding.workspace : k->binding.scratch;
+    double *along = k->binding.scratch;
     return (grn){.k = k,
                  .mb = d.mb,
                  .c = d.c,
@@ -106,8 +107,10 @@ static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_ke
                           ki_kernel **ret_kernel, kith_error *err) {
     const ki_ref_dims d = ki_ref_dims_of(&spec->dst);
     KI_TRY(ki_ref_kernel_new(&ki_ref_grn, backend, spec, ret_kernel, err));
-    *ret_info = (ki_kernel_info){.workspace_bytes = (size_t)(d.mb * (d.c + 1)) * sizeof(double),
-                                 .scratch_bytes = 2 * (size_t)(d.mb * d.c) * sizeof(double),
+    const size_t norms = (size_t)(d.mb * (d.c + 1)) * sizeof(double);
+    const bool trains = spec->mode == KI_TRAIN;
+    *ret_info = (ki_kernel_info){.workspace_bytes = trains ? norms : 0,
+                                 .scratch_bytes = trains ? 2 * (size_t)(d.mb * d.c) * sizeof(double) : norms,
                                  .backward_reads_src = true};
     return KITH_OK;
 }

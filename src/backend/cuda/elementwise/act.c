@@ -5,7 +5,7 @@
 static cudaError_t act_queue(const cuda_op *op, cudaStream_t stream, bool is_backward) {
     const ki_cuda_map *src = &op->src[0], *dst = &op->dst;
     const ki_cuda_act_args args = {.is_bf16 = dst->is_bf16,
-                                   .how = op->attr.act.how,
+                                   .how = (int)op->attr.act.how,
                                    .n = dst->n,
                                    .c = dst->c,
                                    .src_pitch = src->pitch,

@@ -2,10 +2,10 @@
 #include "backend/cuda/norm/kernels.h"
 #include "backend/cuda/op.h"
 
-/* The workspace: the norms [mb, c], the factors [mb, c], the rates [mb]. The scratch: two sums and the slopes, each [mb, c]. */
+/* The workspace, in inference the scratch: the norms [mb, c], the factors [mb, c], the rates [mb]. The scratch of backward: two sums and the slopes, each [mb, c]. */
 static ki_cuda_grn_args grn_of(const cuda_op *op) {
     const int64_t count = op->dst.mb * op->dst.c;
-    float *work = op->b.workspace, *scratch = op->b.scratch;
+    float *work = op->spec.mode == KI_TRAIN ? op->b.workspace : op->b.scratch, *scratch = op->b.scratch;
     const bool trains = op->spec.wants_diff_params;
     return (ki_cuda_grn_args){.mb = op->dst.mb,
                               .c = op->dst.c,
@@ -40,10 +40,11 @@ static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_ke
                           ki_kernel **ret_kernel, kith_error *err) {
     const size_t count = (size_t)(spec->dst.shape.dim[0] * spec->dst.shape.dim[1]);
     KI_TRY(ki_cuda_op_new(&ki_cuda_grn, backend, spec, NULL, ret_kernel, err));
-    *ret_info =
-        (ki_kernel_info){.workspace_bytes = (2 * count + (size_t)spec->dst.shape.dim[0]) * sizeof(float),
-                         .scratch_bytes = spec->mode == KI_TRAIN ? 3 * count * sizeof(float) : 0,
-                         .backward_reads_src = true};
+    const size_t kept = (2 * count + (size_t)spec->dst.shape.dim[0]) * sizeof(float);
+    const bool trains = spec->mode == KI_TRAIN;
+    *ret_info = (ki_kernel_info){.workspace_bytes = trains ? kept : 0,
+                                 .scratch_bytes = trains ? 3 * count * sizeof(float) : kept,
+                                 .backward_reads_src = true};
     return KITH_OK;
 }
 
