@@ -46,8 +46,8 @@ test-browser: configure
 
 test-onnx: configure
 	@scripts/setup.sh onnx
-	@scripts/build-tests.sh build '^test_onnx$$'
-	@KITH_TIER=onnx scripts/test.sh build '^test_onnx$$'
+	@scripts/build-tests.sh build '^test_onnx(_ops)?$$'
+	@KITH_TIER=onnx scripts/test.sh build '^test_onnx(_ops)?$$'
 
 # The other tiers (docs/testing.md): an hour of it, and what only a machine with a GPU can show.
 test-long: configure

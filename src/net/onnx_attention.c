@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "device/windows.h"
-#include "net/onnx_ops.h"
+#include "net/onnx_op.h"
 
 /* A node whose second source is a constant; name NULL: a new one is made up. */
-static ki_onnx_value with_ints(const ki_onnx_work *o, const char *type, const char *name, const char *src,
+static ki_onnx_value with_ints(const ki_onnx_at *o, const char *type, const char *name, const char *src,
                                int64_t n, const int64_t *values) {
     const ki_onnx_value ints = ki_onnx_int64s(o->graph, n, values);
     ki_onnx_node node = ki_onnx_begin(o->graph, type, name);
@@ -15,12 +15,12 @@ static ki_onnx_value with_ints(const ki_onnx_work *o, const char *type, const ch
     return ki_onnx_end(&node);
 }
 
-static ki_onnx_value reshape(const ki_onnx_work *o, const char *name, const char *src, int64_t n,
+static ki_onnx_value reshape(const ki_onnx_at *o, const char *name, const char *src, int64_t n,
                              const int64_t *shape) {
     return with_ints(o, "Reshape", name, src, n, shape);
 }
 
-static ki_onnx_value transpose(const ki_onnx_work *o, const char *src, size_t n, const int64_t *order) {
+static ki_onnx_value transpose(const ki_onnx_at *o, const char *src, size_t n, const int64_t *order) {
     ki_onnx_node node = ki_onnx_begin(o->graph, "Transpose", NULL);
     ki_onnx_source(&node, src);
     ki_onnx_ints(&node, "perm", n, order);
@@ -37,7 +37,7 @@ static ki_onnx_value constant_of(ki_onnx_graph *graph, ki_buffer *numbers) {
     return value;
 }
 
-static ki_onnx_value gather(const ki_onnx_work *o, const char *name, const char *src, const char *indices,
+static ki_onnx_value gather(const ki_onnx_at *o, const char *name, const char *src, const char *indices,
                             int64_t axis) {
     ki_onnx_node node = ki_onnx_begin(o->graph, "Gather", name);
     ki_onnx_source(&node, src);
@@ -47,7 +47,7 @@ static ki_onnx_value gather(const ki_onnx_work *o, const char *name, const char 
 }
 
 /* c numbers of each token from `first` on, as [rows, heads, tokens, d], or, of keys, [rows, heads, d, tokens]. */
-static ki_onnx_value head_parts(const ki_onnx_work *o, int src, int64_t first, bool is_keys) {
+static ki_onnx_value head_parts(const ki_onnx_at *o, int src, int64_t first, bool is_keys) {
     const int64_t c = o->node->shape.dim[2], heads = o->node->attr.attention.heads,
                   n = o->src_shape[src].dim[1];
     ki_onnx_value part = o->src[src];
@@ -68,7 +68,7 @@ static ki_onnx_value head_parts(const ki_onnx_work *o, int src, int64_t first, b
 }
 
 /* [heads, t, t] out of the table. */
-static ki_onnx_value bias(const ki_onnx_work *o) {
+static ki_onnx_value bias(const ki_onnx_at *o) {
     const ki_attention_attr *a = &o->node->attr.attention;
     const int64_t t = a->window * a->window;
     ki_buffer indices = {.err = o->graph->tensors.err};
@@ -83,7 +83,7 @@ static ki_onnx_value bias(const ki_onnx_work *o) {
 }
 
 /* scores [rows, heads, t, t] plus the mask [windows, 1, t, t] of each image's windows. */
-static ki_onnx_value add_mask(const ki_onnx_work *o, ki_onnx_value scores) {
+static ki_onnx_value add_mask(const ki_onnx_at *o, ki_onnx_value scores) {
     const ki_attention_attr *a = &o->node->attr.attention;
     const int64_t n = a->h * a->w, t = a->window * a->window;
     ki_buffer mask = {.err = o->graph->tensors.err};
@@ -102,7 +102,7 @@ static ki_onnx_value add_mask(const ki_onnx_work *o, ki_onnx_value scores) {
     return reshape(o, NULL, sum.s, 4, (int64_t[]){-1, a->heads, t, t});
 }
 
-ki_onnx_value ki_onnx_attention(const ki_onnx_work *o) {
+ki_onnx_value ki_onnx_attention(const ki_onnx_at *o) {
     const ki_attention_attr *a = &o->node->attr.attention;
     const int64_t c = o->node->shape.dim[2];
     const int from = o->node->n_src - 1;
@@ -124,7 +124,7 @@ ki_onnx_value ki_onnx_attention(const ki_onnx_work *o) {
 }
 
 /* The places of the padded side out of the grid's tokens, and zeros where there is none: one token of zeros behind the last. */
-static ki_onnx_value cut(const ki_onnx_work *o, const ki_moves *m) {
+static ki_onnx_value cut(const ki_onnx_at *o, const ki_moves *m) {
     const int64_t n = m->h * m->w;
     ki_onnx_value src = o->src[0];
     ki_buffer indices = {.err = o->graph->tensors.err};
@@ -140,7 +140,7 @@ static ki_onnx_value cut(const ki_onnx_work *o, const ki_moves *m) {
 }
 
 /* And back: each token from its place. */
-static ki_onnx_value put_back(const ki_onnx_work *o, const ki_moves *m) {
+static ki_onnx_value put_back(const ki_onnx_at *o, const ki_moves *m) {
     ki_buffer indices = {.err = o->graph->tensors.err};
     const int64_t none = -1;
     for (int64_t token = 0; token < m->h * m->w; token++) ki_buffer_add(&indices, &none, sizeof none);
@@ -154,12 +154,12 @@ static ki_onnx_value put_back(const ki_onnx_work *o, const ki_moves *m) {
     return gather(o, o->node->name, places.s, where.s, 1);
 }
 
-ki_onnx_value ki_onnx_windows(const ki_onnx_work *o) {
+ki_onnx_value ki_onnx_windows(const ki_onnx_at *o) {
     const ki_moves moves = ki_moves_of_windows(&o->node->attr.windows);
     return o->node->attr.windows.back ? put_back(o, &moves) : cut(o, &moves);
 }
 
-ki_onnx_value ki_onnx_merge(const ki_onnx_work *o) {
+ki_onnx_value ki_onnx_merge(const ki_onnx_at *o) {
     const ki_moves moves = ki_moves_of_merge(&o->node->attr.merge);
     return cut(o, &moves);
 }

@@ -1,23 +1,21 @@
 /* Each op of a net as nodes of ONNX. */
 #include <string.h>
 
-#include "net/onnx_ops.h"
-
-typedef ki_onnx_work op;
+#include "net/onnx_op.h"
 
 /* Begin a node that makes the op's own output, from its first source. */
-static ki_onnx_node begin(const op *o, const char *type) {
+static ki_onnx_node begin(const ki_onnx_at *o, const char *type) {
     ki_onnx_node node = ki_onnx_begin(o->graph, type, o->node->name);
     ki_onnx_source(&node, o->src[0].s);
     return node;
 }
 
 /* The parameters, in the order in which they are declared: ONNX has them in the same one. */
-static void take_params(const op *o, ki_onnx_node *node) {
+static void take_params(const ki_onnx_at *o, ki_onnx_node *node) {
     for (int i = 0; i < o->node->n_params; i++) ki_onnx_source(node, o->node->param[i].name);
 }
 
-static ki_onnx_value add_conv2d(const op *o) {
+static ki_onnx_value add_conv2d(const ki_onnx_at *o) {
     const ki_conv_attr *a = &o->node->attr.conv;
     ki_onnx_node node = begin(o, "Conv");
     take_params(o, &node);
@@ -27,22 +25,14 @@ static ki_onnx_value add_conv2d(const op *o) {
     return ki_onnx_end(&node);
 }
 
-static ki_onnx_value add_batch_norm(const op *o) {
+static ki_onnx_value add_batch_norm(const ki_onnx_at *o) {
     ki_onnx_node node = begin(o, "BatchNormalization");
     take_params(o, &node);
     ki_onnx_real(&node, "epsilon", o->node->attr.bn.eps);
     return ki_onnx_end(&node);
 }
 
-static ki_onnx_value add_layer_norm(const op *o) {
-    ki_onnx_node node = begin(o, "LayerNormalization");
-    take_params(o, &node);
-    ki_onnx_int(&node, "axis", -1);
-    ki_onnx_real(&node, "epsilon", o->node->attr.layer_norm.eps);
-    return ki_onnx_end(&node);
-}
-
-static ki_onnx_value add_relu(const op *o) {
+static ki_onnx_value add_relu(const ki_onnx_at *o) {
     ki_onnx_node node = begin(o, "Relu");
     return ki_onnx_end(&node);
 }
@@ -54,7 +44,7 @@ static int64_t overhang(int64_t in, int64_t out, const ki_pool_attr *a) {
     return over > 0 ? over : 0;
 }
 
-static ki_onnx_value add_pool(const op *o) {
+static ki_onnx_value add_pool(const ki_onnx_at *o) {
     const ki_pool_attr *a = &o->node->attr.pool;
     const ki_shape *in = &o->src_shape[0], *out = &o->node->shape;
     const int64_t over_h = overhang(in->dim[2], out->dim[2], a),
@@ -78,7 +68,7 @@ static ki_onnx_value add_pool(const op *o) {
     return ki_onnx_end(&node);
 }
 
-static ki_onnx_value add_lrn(const op *o) {
+static ki_onnx_value add_lrn(const ki_onnx_at *o) {
     const ki_lrn_attr *a = &o->node->attr.lrn;
     ki_onnx_node node = begin(o, "LRN");
     ki_onnx_int(&node, "size", a->size);
@@ -88,20 +78,20 @@ static ki_onnx_value add_lrn(const op *o) {
     return ki_onnx_end(&node);
 }
 
-static ki_onnx_value add_concat(const op *o) {
+static ki_onnx_value add_concat(const ki_onnx_at *o) {
     ki_onnx_node node = ki_onnx_begin(o->graph, "Concat", o->node->name);
     for (int i = 0; i < o->node->n_src; i++) ki_onnx_source(&node, o->src[i].s);
     ki_onnx_int(&node, "axis", 1);
     return ki_onnx_end(&node);
 }
 
-static ki_onnx_value add_add(const op *o) {
+static ki_onnx_value add_add(const ki_onnx_at *o) {
     ki_onnx_node node = begin(o, "Add");
     ki_onnx_source(&node, o->src[1].s);
     return ki_onnx_end(&node);
 }
 
-static ki_onnx_value add_linear(const op *o) {
+static ki_onnx_value add_linear(const ki_onnx_at *o) {
     ki_onnx_node node = begin(o, "Gemm");
     take_params(o, &node);
     ki_onnx_int(&node, "transB", 1);
@@ -109,9 +99,9 @@ static ki_onnx_value add_linear(const op *o) {
 }
 
 /* In inference nothing is dropped. */
-static ki_onnx_value add_dropout(const op *o) { return o->src[0]; }
+static ki_onnx_value add_dropout(const ki_onnx_at *o) { return o->src[0]; }
 
-static ki_onnx_value add_global_pool(const op *o) {
+static ki_onnx_value add_global_pool(const ki_onnx_at *o) {
     static const char *const types[] = {"GlobalAveragePool", "GlobalMaxPool"};
     const ki_global_pool how = o->node->attr.global_pool.how;
     ki_onnx_value pooled[2];
@@ -140,58 +130,58 @@ ki_onnx_value ki_onnx_unit_rows(ki_onnx_graph *graph, const char *src, double ep
     return ki_onnx_end(&node);
 }
 
-static ki_onnx_value add_l2_norm(const op *o) {
+static ki_onnx_value add_l2_norm(const ki_onnx_at *o) {
     return ki_onnx_unit_rows(o->graph, o->src[0].s, o->node->attr.l2_norm.eps, o->node->name);
 }
 
-/* name NULL: a new one is made up. */
-static ki_onnx_value reshape(ki_onnx_graph *graph, const char *src, int64_t n, const int64_t *shape,
-                             const char *name) {
-    const ki_onnx_value to = ki_onnx_int64s(graph, n, shape);
-    ki_onnx_node node = ki_onnx_begin(graph, "Reshape", name);
-    ki_onnx_source(&node, src);
-    ki_onnx_source(&node, to.s);
-    return ki_onnx_end(&node);
-}
-
 /* [mb, c, h, w] and [mb, heads * c, h, w] through [mb, heads, c, h, w] to [mb * heads, c, h, w] (device/op.h). */
-static ki_onnx_value add_attend(const op *o) {
+static ki_onnx_value add_attend(const ki_onnx_at *o) {
     const int64_t *d = o->node->shape.dim, c = d[1], heads = d[0];
     const ki_onnx_value mask = ki_onnx_simple(o->graph, "Sigmoid", o->src[1].s, NULL);
-    const ki_onnx_value masks = reshape(o->graph, mask.s, 5, (int64_t[]){-1, heads, c, d[2], d[3]}, NULL);
-    const ki_onnx_value map = reshape(o->graph, o->src[0].s, 5, (int64_t[]){-1, 1, c, d[2], d[3]}, NULL);
+    const ki_onnx_value masks =
+        ki_onnx_reshape(o->graph, mask.s, 5, (int64_t[]){-1, heads, c, d[2], d[3]}, NULL);
+    const ki_onnx_value map =
+        ki_onnx_reshape(o->graph, o->src[0].s, 5, (int64_t[]){-1, 1, c, d[2], d[3]}, NULL);
     const ki_onnx_value seen = ki_onnx_simple(o->graph, "Mul", map.s, masks.s);
-    return reshape(o->graph, seen.s, 4, (int64_t[]){-1, c, d[2], d[3]}, o->node->name);
+    return ki_onnx_reshape(o->graph, seen.s, 4, (int64_t[]){-1, c, d[2], d[3]}, o->node->name);
 }
 
-static ki_onnx_value add_unfold(const op *o) {
+static ki_onnx_value add_unfold(const ki_onnx_at *o) {
     const ki_shape *s = &o->node->shape;
     int64_t to[KI_MAX_DIMS];
     to[0] = -1;
     for (int i = 1; i < s->n_dims; i++) to[i] = s->dim[i];
-    return reshape(o->graph, o->src[0].s, s->n_dims, to, o->node->name);
+    return ki_onnx_reshape(o->graph, o->src[0].s, s->n_dims, to, o->node->name);
 }
 
 kith_status ki_onnx_op(ki_onnx_graph *graph, const ki_node *node, const ki_shape *src_shape,
                        const ki_onnx_value *src, ki_onnx_value *ret_value, kith_error *err) {
-    static ki_onnx_value (*const rows[KI_N_OPS])(const op *) = {[KI_OP_CONV2D] = add_conv2d,
-                                                                [KI_OP_BATCH_NORM] = add_batch_norm,
-                                                                [KI_OP_RELU] = add_relu,
-                                                                [KI_OP_POOL] = add_pool,
-                                                                [KI_OP_LRN] = add_lrn,
-                                                                [KI_OP_CONCAT] = add_concat,
-                                                                [KI_OP_ADD] = add_add,
-                                                                [KI_OP_LINEAR] = add_linear,
-                                                                [KI_OP_DROPOUT] = add_dropout,
-                                                                [KI_OP_GLOBAL_POOL] = add_global_pool,
-                                                                [KI_OP_L2_NORM] = add_l2_norm,
-                                                                [KI_OP_ATTEND] = add_attend,
-                                                                [KI_OP_UNFOLD] = add_unfold,
-                                                                [KI_OP_LAYER_NORM] = add_layer_norm,
-                                                                [KI_OP_ATTENTION] = ki_onnx_attention,
-                                                                [KI_OP_WINDOWS] = ki_onnx_windows,
-                                                                [KI_OP_MERGE] = ki_onnx_merge};
-    const op o = {graph, node, src_shape, src};
+    static ki_onnx_value (*const rows[KI_N_OPS])(const ki_onnx_at *) = {
+        [KI_OP_CONV2D] = add_conv2d,
+        [KI_OP_BATCH_NORM] = add_batch_norm,
+        [KI_OP_RELU] = add_relu,
+        [KI_OP_POOL] = add_pool,
+        [KI_OP_LRN] = add_lrn,
+        [KI_OP_CONCAT] = add_concat,
+        [KI_OP_ADD] = add_add,
+        [KI_OP_LINEAR] = add_linear,
+        [KI_OP_DROPOUT] = add_dropout,
+        [KI_OP_GLOBAL_POOL] = add_global_pool,
+        [KI_OP_L2_NORM] = add_l2_norm,
+        [KI_OP_ATTEND] = add_attend,
+        [KI_OP_UNFOLD] = add_unfold,
+        [KI_OP_LAYER_NORM] = ki_onnx_layer_norm,
+        [KI_OP_ACT] = ki_onnx_act,
+        [KI_OP_GLU] = ki_onnx_glu,
+        [KI_OP_LAYER_SCALE] = ki_onnx_layer_scale,
+        [KI_OP_DROP_PATH] = add_dropout,
+        [KI_OP_GATE] = ki_onnx_gate,
+        [KI_OP_GRN] = ki_onnx_grn,
+        [KI_OP_ATTENTION] = ki_onnx_attention,
+        [KI_OP_WINDOWS] = ki_onnx_windows,
+        [KI_OP_MERGE] = ki_onnx_merge,
+    };
+    const ki_onnx_at o = {graph, node, src_shape, src};
     if (!rows[node->kind])
         return ki_fail(err, KITH_EUNSUPPORTED, "node %s: %s is not exported to ONNX", node->name,
                        ki_op_name(node->kind));

@@ -1,5 +1,5 @@
 /* The parts of an ONNX graph: nodes, attributes, constants, as messages of onnx.proto (field numbers behind each). Made by
- * onnx_ops.c op by op, put together by onnx.c. */
+ * onnx_ops.c and its neighbours op by op (onnx_op.h), put together by onnx.c. */
 #ifndef KI_ONNX_PARTS_H
 #define KI_ONNX_PARTS_H
 

@@ -9,12 +9,53 @@
 /* Sums of float in another order, and Winograd's transforms in convolutions. */
 static double tolerance_of(ki_op_kind kind) { return kind == KI_OP_CONV2D ? 1e-4 : 1e-5; }
 
+static int64_t count_nonzero(const float *values, int64_t n) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) count += !(values[i] == 0);
+    return count;
+}
+
+/* In a native map there is nothing but its values and zeros. */
+static void check_padding(const op_run *run, const ki_edge *edge, const void *device, const ki_real *values,
+                          const char *what) {
+    if (edge->layout != KI_NATIVE || !device) return;
+    const int64_t found = count_nonzero(device, (int64_t)(edge->bytes / sizeof(float))),
+                  wanted = count_nonzero(values, ki_shape_count(&edge->shape));
+    if (found != wanted)
+        fail_msg("%s: %s has %lld numbers that are not 0, wanted %lld: its padding is not clear",
+                 run->c->line, what, (long long)found, (long long)wanted);
+}
+
+/* The host may have changed the values behind what the kernel fuses less. */
+static void check_dst_padding(const op_run *run) {
+    const op_case *c = run->c;
+    if (!c->relu && !c->folded && !c->added)
+        check_padding(run, &run->spec.dst, run->device_dst, run->dst, "dst");
+}
+
+static void check_diff_padding(const op_run *run) {
+    if (run->info.shares_diff || run->c->masked) return;
+    for (int i = 0; i < run->spec.n_src; i++)
+        check_padding(run, &run->spec.src[i], run->device_diff_src[i], run->diff_src[i],
+                      "the gradient of a source");
+}
+
+/* Forward, and backward unless the case is for inference. */
+static void run_cpu(op_run *run) {
+    kith_error err;
+    assert_ok(op_run_forward(run, &err), &err);
+    check_dst_padding(run);
+    if (run->spec.mode != KI_TRAIN) return;
+    assert_ok(op_run_backward(run, &err), &err);
+    check_diff_padding(run);
+}
+
 static void compare_case(const op_case *c, ki_backend *cpu, ki_backend *ref, double *worst) {
     op_run a, b;
     kith_error err;
     assert_ok(op_run_init(&a, c, cpu, &err), &err);
     assert_ok(op_run_init(&b, c, ref, &err), &err);
-    op_run_step(&a);
+    run_cpu(&a);
     op_run_step(&b);
     op_check_near(&a, &b, "cpu", tolerance_of(c->kind), worst);
     op_run_release(&a);

@@ -70,6 +70,11 @@ static void check_case(const golden *g, ki_backend *backend) {
     op_run_release(&run);
 }
 
+/* Masks are ours alone. */
+static bool is_drawn(const op_case *c) {
+    return (c->kind == KI_OP_DROPOUT || c->kind == KI_OP_DROP_PATH) && !c->infer;
+}
+
 static void check_backend(const char *name, double tolerance) {
     op_case cases[OP_MAX_CASES];
     const int n = op_cases_read("small", cases);
@@ -81,7 +86,7 @@ static void check_backend(const char *name, double tolerance) {
     double worst = 0;
     int n_checked = 0;
     for (int i = 0; i < n; i++) {
-        if (cases[i].kind == KI_OP_DROPOUT && !cases[i].infer) continue; /* the mask is ours alone */
+        if (is_drawn(&cases[i])) continue;
         const golden g = {tensors, &cases[i], name, tolerance, &worst};
         check_case(&g, backend);
         n_checked++;

@@ -339,6 +339,7 @@ void op_case_parse(const char *line, op_case *ret_case) {
     ret_case->kind = (ki_op_kind)kind;
     parse[kind](&w, ret_case);
     ret_case->mb = size(&w, "mb");
+    ret_case->first = (uint64_t)size_or(&w, "first", 0);
     ret_case->infer = flag(&w, "infer");
     ret_case->relu = flag(&w, "relu");
     ret_case->plain = flag(&w, "plain");
@@ -501,7 +502,8 @@ static kith_status run_bind(op_run *run, kith_error *err) {
         KI_TRY(device_poison(run, run->device_diff_dst[i], room_of(&spec->dst), err));
         b.diff_dst[i] = run->device_diff_dst[i];
     }
-    KI_TRY(device_new(run, run->info.workspace_bytes, &run->device_workspace, err));
+    if (is_training) /* in inference the planner keeps no workspaces */
+        KI_TRY(device_new(run, run->info.workspace_bytes, &run->device_workspace, err));
     KI_TRY(device_new(run, run->info.scratch_bytes, &run->device_scratch, err));
     KI_TRY(device_new(run, run->info.late_bytes, &run->device_late, err));
     b.workspace = run->device_workspace;
@@ -516,6 +518,13 @@ static kith_status run_bind(op_run *run, kith_error *err) {
     }
     KI_TRY(device_new(run, sizeof run->step, &run->device_step, err));
     b.step = run->device_step;
+    if (run->c->first) {
+        KI_TRY(device_new(run, sizeof run->c->first, &run->device_first, err));
+        KI_TRY(run->backend->type->memory.upload(run->backend, run->device_first, &run->c->first,
+                                                 sizeof run->c->first, err));
+        KI_TRY(run->backend->type->memory.sync(run->backend, err));
+        b.first = run->device_first;
+    }
     return run->kernel->type->bind(run->kernel, &b, err);
 }
 
@@ -579,7 +588,7 @@ void op_run_release(op_run *run) {
     if (run->kernel) run->kernel->type->free(run->kernel);
     void *const device[] = {run->device_dst,       run->device_diff_dst[0], run->device_diff_dst[1],
                             run->device_workspace, run->device_scratch,     run->device_late,
-                            run->device_step};
+                            run->device_step,      run->device_first};
     for (size_t i = 0; i < N_ROWS(device); i++) type->memory.free(run->backend, device[i]);
     for (int i = 0; i < KI_MAX_SRC; i++) {
         type->memory.free(run->backend, run->device_src[i]);

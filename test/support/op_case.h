@@ -5,7 +5,8 @@
  * Widths are as heights unless given (iw, kw, sw, pw). '#' starts a comment. See op_case.c for the words of
  * each op. Flags for all: `infer` (no backward), `relu` (followed by a ReLU, fused if the backend can),
  * `plain` (the source is the network's input: row-major), `diff` (its gradient is computed all the same),
- * `ties` (source values are whole numbers, so that maxima are often equal).
+ * `ties` (source values are whole numbers, so that maxima are often equal), `first` and the place in the whole batch of the first image
+ * (dropout, drop_path).
  *
  * Built in float and in double. Mistakes in a case file fail the running test. */
 #ifndef KITH_OP_CASE_H
@@ -17,7 +18,8 @@ typedef struct op_case {
     char line[200];
     ki_op_kind kind;
     ki_attr attr;
-    int64_t mb; /* images; each may be several rows */
+    int64_t mb;     /* images; each may be several rows */
+    uint64_t first; /* image of the whole batch; 0: nothing is bound */
     int n_src;
     ki_shape src[KI_MAX_SRC]; /* with the batch */
     bool infer, relu, plain, diff, ties;
@@ -27,7 +29,7 @@ typedef struct op_case {
     bool masked; /* concat: backward applies the sources' ReLU masks */
 } op_case;
 
-enum { OP_MAX_CASES = 128 };
+enum { OP_MAX_CASES = 256 };
 
 /* Read a case file into cases[OP_MAX_CASES]; returns how many there are. */
 int op_cases_read(const char *name, op_case *ret_cases);
@@ -64,7 +66,7 @@ typedef struct op_run {
     /* The backend's memory. */
     void *device_src[KI_MAX_SRC], *device_diff_src[KI_MAX_SRC], *device_dst, *device_diff_dst[2];
     int64_t gap; /* op_run_init_sliced */
-    void *device_workspace, *device_scratch, *device_late, *device_step;
+    void *device_workspace, *device_scratch, *device_late, *device_step, *device_first;
     bool keeps_diffs; /* backward adds to what is in param diffs instead of to zero */
 } op_run;
 

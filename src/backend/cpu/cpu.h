@@ -28,6 +28,9 @@ static inline int64_t cpu_native_at(int64_t n, int64_t c, int64_t pixel, int64_t
     return (n * c_padded + (c & -block)) * hw + pixel * block + (c & (block - 1));
 }
 
+/* Set the channels that pad a native map to 0. Nothing is done to other edges. */
+void cpu_clear_padding(const ki_edge *edge, float *map);
+
 /* Loops that gcc turns into the widest vectors the machine has. clang takes one feature to a clone, not two. */
 #if defined(__clang__)
 #define CPU_WIDE

@@ -5,8 +5,8 @@
  * channel counts go by a plain loop. The sigmoid is computed again in backward: it costs less than a map to keep. */
 #include <string.h>
 
+#include "backend/cpu/act_math.h"
 #include "backend/cpu/cpu.h"
-#include "base/fast_exp.h"
 
 /* Numbers of a row that stay in the first cache while all heads pass over them. */
 enum { CHUNK = 2048 };
@@ -40,19 +40,14 @@ static kith_status heads_create(ki_backend *backend, const ki_kernel_type *type,
     return KITH_OK;
 }
 
-static inline __attribute__((always_inline)) float sigmoid(float z) {
-    const float t = ki_fast_exp(z < 0 ? z : -z);
-    return (z < 0 ? t : 1) / (1 + t);
-}
-
 CPU_WIDE static void attend_chunk(const float *src, const float *logits, float *dst, int64_t n) {
-    for (int64_t i = 0; i < n; i++) dst[i] = src[i] * sigmoid(logits[i]);
+    for (int64_t i = 0; i < n; i++) dst[i] = src[i] * cpu_sigmoid(logits[i]);
 }
 
 CPU_WIDE static void attend_diff_chunk(const float *src, const float *logits, const float *diff_dst,
                                        float *diff_src, float *diff_logits, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
-        const float a = sigmoid(logits[i]), through = diff_dst[i] * a;
+        const float a = cpu_sigmoid(logits[i]), through = diff_dst[i] * a;
         diff_src[i] += through;
         diff_logits[i] = through * src[i] * (1 - a);
     }
@@ -115,7 +110,8 @@ static void attend_odd_images(void *context, int64_t begin, int64_t end) {
                 const float *from = src + cpu_native_at(n, c, 0, cpu_padded(k->c), k->hw);
                 const float *z = logits + image_at(k, n, h, c);
                 float *to = dst + row_at(k, n, h, c);
-                for (int64_t i = 0; i < k->hw; i++) to[i * block] = from[i * block] * sigmoid(z[i * block]);
+                for (int64_t i = 0; i < k->hw; i++)
+                    to[i * block] = from[i * block] * cpu_sigmoid(z[i * block]);
             }
         }
         clear_row_padding(k, dst, n);
@@ -161,7 +157,7 @@ static void attend_diff_odd_images(void *context, int64_t begin, int64_t end) {
                 float sum = 0;
                 for (int64_t h = 0; c < k->c && h < k->heads; h++) {
                     const int64_t at = image_at(k, n, h, c) + i;
-                    const float a = sigmoid(logits[at]), through = diff_dst[row_at(k, n, h, c) + i] * a;
+                    const float a = cpu_sigmoid(logits[at]), through = diff_dst[row_at(k, n, h, c) + i] * a;
                     sum += through;
                     if (diff_logits) diff_logits[at] = through * src[from + i] * (1 - a);
                 }

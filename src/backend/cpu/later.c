@@ -7,12 +7,6 @@ static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_ke
     return ki_fail(err, KITH_EUNSUPPORTED, "no kernel for %s yet", ki_op_name(spec->kind));
 }
 
-const ki_kernel_type cpu_act = {.create = create};
-const ki_kernel_type cpu_glu = {.create = create};
-const ki_kernel_type cpu_layer_scale = {.create = create};
-const ki_kernel_type cpu_drop_path = {.create = create};
-const ki_kernel_type cpu_gate = {.create = create};
-const ki_kernel_type cpu_grn = {.create = create};
 const ki_kernel_type cpu_tokens = {.create = create};
 const ki_kernel_type cpu_grid = {.create = create};
 const ki_kernel_type cpu_token = {.create = create};

@@ -117,7 +117,7 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
             src->mask_done = true;
         }
     }
-    plan->wants_step |= node->kind == KI_OP_DROPOUT;
+    plan->wants_step |= node->kind == KI_OP_DROPOUT || node->kind == KI_OP_DROP_PATH;
     KI_TRY(kernel_type->create(plan->backend, &spec, &step->info, &step->kernel, err));
     if (step->info.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = step->info.scratch_bytes;
     return KITH_OK;

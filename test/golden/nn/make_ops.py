@@ -2,7 +2,7 @@
 """Write ops.safetensors: every case of test/cases/small.txt that PyTorch can judge, with drawn
 sources and parameters, the output, and all gradients, computed in float64 and stored as float32.
 
-A tensor is named "CASE LINE|NAME". Left out: dropout in training (its mask is ours).
+A tensor is named "CASE LINE|NAME". Left out: dropout and drop_path in training (their masks are ours).
 Run: python3 make_ops.py   (PyTorch 1.13; the numbers do not depend on its version)"""
 import json
 import os
@@ -50,12 +50,19 @@ class Case:
             self.leaves[name] = tensor
         return tensor
 
-    def source(self, name="src0", ic=None):
+    def source(self, name="src0", ic=None, low=None, high=None):
         ic = self.size("ic") if ic is None else ic
         shape = [self.size("mb"), ic]
+        if "nt" in self.number:
+            shape.insert(1, self.size("nt"))
         if "ih" in self.number:
             shape += [self.size("ih"), self.size("iw", self.size("ih"))]
-        return self.leaf(name, shape)
+        return self.leaf(name, shape, low, high)
+
+    @staticmethod
+    def per_channel(p, x):
+        """A parameter [c] to be multiplied with x."""
+        return p.view(-1, 1, 1) if x.dim() == 4 else p
 
     def forward(self):
         return getattr(self, "do_" + self.op)()
@@ -130,9 +137,43 @@ class Case:
 
     def do_layer_norm(self):
         x = self.source()
-        c = x.shape[1]
-        gamma, beta = self.leaf("weight", [c], 0.5, 1.5), self.leaf("bias", [c])
-        return F.layer_norm(x, [c], gamma, beta, self.number.get("eps", 1e-5))
+        c = x.shape[1] if x.dim() == 4 else x.shape[-1]
+        rows = x.permute(0, 2, 3, 1) if x.dim() == 4 else x
+        gamma, eps = self.leaf("weight", [c], 0.5, 1.5), self.number.get("eps", 1e-5)
+        if "rms" in self.flag:
+            y = gamma * rows / (rows.square().mean(-1, keepdim=True) + eps).sqrt()
+        else:
+            y = F.layer_norm(rows, [c], gamma, self.leaf("bias", [c]), eps)
+        return y.permute(0, 3, 1, 2) if x.dim() == 4 else y
+
+    def do_act(self):
+        how = {"gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+               "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x), "silu": F.silu, "sigmoid": torch.sigmoid,
+               "hard_swish": F.hardswish, "hard_sigmoid": F.hardsigmoid}
+        return how[(self.flag & set(how)).pop()](self.source(low=-6, high=6))
+
+    def do_glu(self):
+        a, b = self.source().chunk(2, -1)
+        return F.silu(a) * b
+
+    def do_layer_scale(self):
+        x = self.source()
+        return x * self.per_channel(self.leaf("gamma", [self.size("ic")]), x)
+
+    def do_drop_path(self):
+        return self.source() * 1
+
+    def do_gate(self):
+        x = self.source("src0")
+        factor = self.leaf("src1", [x.shape[0], x.shape[1]])
+        return x * factor[:, :, None, None]
+
+    def do_grn(self):
+        x = self.source()
+        gamma, beta = self.leaf("weight", [x.shape[1]]), self.leaf("bias", [x.shape[1]])
+        norm = x.norm(dim=(2, 3), keepdim=True)
+        n = norm / (norm.mean(1, keepdim=True) + self.number.get("eps", 1e-6))
+        return self.per_channel(gamma, x) * x * n + self.per_channel(beta, x) + x
 
     def do_attend(self):
         x, heads = self.source("src0"), self.size("heads")
@@ -249,7 +290,7 @@ def main():
         if not line:
             continue
         op, _, flag = parse(line)
-        if op == "dropout" and "infer" not in flag:
+        if op in ("dropout", "drop_path") and "infer" not in flag:
             continue
         rng = np.random.default_rng([1] + list(line.encode()))
         for name, array in Case(line, rng).run().items():

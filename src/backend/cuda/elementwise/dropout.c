@@ -8,11 +8,13 @@
 static ki_cuda_dropout_args args_of(const cuda_op *op) {
     /* The step is read on the device. */
     const ki_dropout mask = ki_dropout_at(op->spec.seed, 0, op->spec.node, op->attr.dropout.p);
+    const ki_shape *shape = &op->spec.dst.shape;
     return (ki_cuda_dropout_args){.is_bf16 = op->dst.is_bf16,
-                                  .is_map = op->spec.dst.shape.n_dims == 4,
+                                  .is_map = shape->n_dims == 4 || op->dst.is_bf16,
                                   .mb = op->dst.mb,
                                   .c = op->dst.c,
                                   .hw = op->dst.h * op->dst.w,
+                                  .each = ki_shape_count(shape) / shape->dim[0],
                                   .key = {mask.key[0], mask.key[1]},
                                   .node = mask.node,
                                   .purpose = KI_RNG_DROPOUT,

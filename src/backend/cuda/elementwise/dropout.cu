@@ -17,6 +17,7 @@ struct drop {
     float scale;
     const uint64_t *step, *first; /* first NULL: 0 */
     uint64_t *keeps;              /* NULL: backward */
+    uint64_t each;
     int c, hw;
     ki_divider channels, pixels;
 };
@@ -36,7 +37,7 @@ __device__ __forceinline__ uint64_t first_of(const drop &d, uint32_t item) {
 /* Item: four values of [mb, c], n values in all. */
 __global__ void __launch_bounds__(THREADS) drop_rows(drop d, int64_t n) {
     const uint32_t item = blockIdx.x * THREADS + threadIdx.x;
-    const uint64_t begin = first_of(d, item) * (uint64_t)d.c;
+    const uint64_t begin = first_of(d, item) * d.each;
     if (item >= d.n_items) return;
     uint32_t words[4];
     words_at(d, (uint32_t)(begin / 4 + item), words);
@@ -57,8 +58,8 @@ __global__ void __launch_bounds__(THREADS) drop_map(drop d) {
     if (item >= d.n_items) return;
     const uint32_t pixel = ki_divide(item, d.channels), c = item - pixel * d.channels.by;
     const uint32_t image = ki_divide(pixel, d.pixels);
-    const uint64_t plain =
-        ((first + image) * (uint64_t)d.c + c) * (uint64_t)d.hw + (pixel - image * d.pixels.by);
+    const uint64_t plain = first * d.each + ((uint64_t)image * (uint64_t)d.c + c) * (uint64_t)d.hw +
+                           (pixel - image * d.pixels.by);
     uint32_t words[4];
     words_at(d, (uint32_t)(plain / 4), words);
     const uint32_t k = (uint32_t)(plain & 3);
@@ -76,7 +77,7 @@ extern "C" cudaError_t ki_cuda_dropout_mask(cudaStream_t stream, const ki_cuda_d
     d.key[0] = args->key[0], d.key[1] = args->key[1], d.node = args->node, d.purpose = args->purpose;
     d.threshold = args->threshold, d.scale = args->scale, d.step = args->step;
     d.first = args->first, d.keeps = args->keeps;
-    d.c = (int)args->c, d.hw = (int)args->hw;
+    d.c = (int)args->c, d.hw = (int)args->hw, d.each = (uint64_t)args->each;
     const int64_t n = args->mb * args->hw * args->c, n_items = args->is_map ? n : (n + 3) / 4 + 1;
     if (n_items > INT32_MAX) return cudaErrorInvalidValue;
     d.n_items = (uint32_t)n_items;

@@ -84,21 +84,38 @@ typedef struct ki_cuda_lrn_args {
 cudaError_t ki_cuda_lrn_forward(cudaStream_t stream, const ki_cuda_lrn_args *lrn);
 cudaError_t ki_cuda_lrn_backward(cudaStream_t stream, const ki_cuda_lrn_args *lrn);
 
-/* layer_norm of rows [mb, c] in float; parameters are float [c]. */
+/* layer_norm of n rows of c numbers: vectors, tokens, or the pixels of a map; parameters are float [c]. */
 typedef struct ki_cuda_layer_norm_args {
-    int64_t mb, c;
+    bool is_bf16, rms;
+    int64_t n, c, src_pitch, dst_pitch; /* gradients have the pitch of their map */
     float eps;
-    const float *src;
-    float *dst;
-    const float *gamma, *beta;
-    float *saved; /* [mb, 2]: mean and 1 / sqrt(var + eps), from forward to backward; NULL: not kept */
-    const float *diff_dst;
-    float *diff_src;               /* NULL: not wanted */
-    float *diff_gamma, *diff_beta; /* added to; both NULL: not wanted */
+    const void *src;
+    void *dst;
+    const float *gamma, *beta; /* beta: NULL with rms */
+    float *saved; /* [n, 2]: mean and 1 / sqrt(var + eps), from forward to backward; NULL: not kept */
+    const void *diff_dst;
+    void *diff_src;                /* NULL: not wanted */
+    float *diff_gamma, *diff_beta; /* added to; NULL: not wanted */
+    float *scratch;                /* ki_cuda_layer_norm_scratch floats */
 } ki_cuda_layer_norm_args;
 
+size_t ki_cuda_layer_norm_scratch(int64_t n, int64_t c);
 cudaError_t ki_cuda_layer_norm_forward(cudaStream_t stream, const ki_cuda_layer_norm_args *norm);
 cudaError_t ki_cuda_layer_norm_backward(cudaStream_t stream, const ki_cuda_layer_norm_args *norm);
+
+/* grn between its sums over pixels (ki_cuda_stretch_sums) and what they are applied to (ki_cuda_mix); all [mb, c] but for `rate` [mb]. */
+typedef struct ki_cuda_grn_args {
+    int64_t mb, c;
+    float eps;
+    const float *gamma;
+    float *norm, *factor, *rate;   /* from forward to backward; `norm` is the sum of squares before */
+    const float *along, *sum;      /* backward: the sums over pixels of diff_dst * src, and of diff_dst */
+    float *slope;                  /* what src is multiplied by in its gradient */
+    float *diff_gamma, *diff_beta; /* added to; NULL: not wanted */
+} ki_cuda_grn_args;
+
+cudaError_t ki_cuda_grn_factors(cudaStream_t stream, const ki_cuda_grn_args *grn);
+cudaError_t ki_cuda_grn_slopes(cudaStream_t stream, const ki_cuda_grn_args *grn);
 
 #ifdef __cplusplus
 }

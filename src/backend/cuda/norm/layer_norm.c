@@ -5,8 +5,12 @@
 static ki_cuda_layer_norm_args norm_of(const cuda_op *op) {
     const ki_binding *b = &op->b;
     const bool trains = op->spec.wants_diff_params;
-    return (ki_cuda_layer_norm_args){.mb = op->dst.mb,
+    return (ki_cuda_layer_norm_args){.is_bf16 = op->dst.is_bf16,
+                                     .rms = op->attr.layer_norm.rms,
+                                     .n = op->dst.n,
                                      .c = op->dst.c,
+                                     .src_pitch = op->src[0].pitch,
+                                     .dst_pitch = op->dst.pitch,
                                      .eps = (float)op->attr.layer_norm.eps,
                                      .src = b->src[0],
                                      .dst = b->dst,
@@ -16,15 +20,19 @@ static ki_cuda_layer_norm_args norm_of(const cuda_op *op) {
                                      .diff_dst = b->diff_dst[0],
                                      .diff_src = b->diff_src[0],
                                      .diff_gamma = trains ? b->param[KI_W].diff : NULL,
-                                     .diff_beta = trains ? b->param[KI_B].diff : NULL};
+                                     .diff_beta = trains ? b->param[KI_B].diff : NULL,
+                                     .scratch = b->scratch};
 }
 
 static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                           ki_kernel **ret_kernel, kith_error *err) {
+    const ki_cuda_map m = ki_cuda_map_of(backend, &spec->dst);
+    const bool trains = spec->mode == KI_TRAIN;
     KI_TRY(ki_cuda_op_new(&ki_cuda_layer_norm, backend, spec, NULL, ret_kernel, err));
-    *ret_info = (ki_kernel_info){
-        .workspace_bytes = spec->mode == KI_TRAIN ? 2 * (size_t)spec->dst.shape.dim[0] * sizeof(float) : 0,
-        .backward_reads_src = true};
+    *ret_info =
+        (ki_kernel_info){.workspace_bytes = trains ? 2 * (size_t)m.n * sizeof(float) : 0,
+                         .scratch_bytes = trains ? ki_cuda_layer_norm_scratch(m.n, m.c) * sizeof(float) : 0,
+                         .backward_reads_src = true};
     return KITH_OK;
 }
 

@@ -1,78 +1,163 @@
-/* layer_norm of rows [mb, c] in float (formulas: backend/ref): a block for each row, and for the gradients of gamma
- * and beta a thread for each column, which adds up the rows in order. */
+/* layer_norm (formulas: backend/ref): a warp for each row, which it reads from memory once and then from the cache. The gradients of gamma
+ * and beta are sums over stretches of rows, one block for each and a tile of channels (channels.cuh), and then over the stretches. */
+#include "backend/cuda/channels.cuh"
 #include "backend/cuda/norm/kernels.h"
 #include "backend/cuda/number.cuh"
 
 namespace {
 
-const int THREADS = 256;
+enum { THREADS = 256, ROWS = THREADS / 32 };
 
-__global__ void __launch_bounds__(THREADS)
-    layer_forward(const float *src, const float *gamma, const float *beta, float *dst, float *saved, int c,
-                  float eps) {
-    KI_SHARED_ARRAY(float, room, 33);
-    src += (int64_t)blockIdx.x * c, dst += (int64_t)blockIdx.x * c;
+template <typename T, int V>
+__global__ void __launch_bounds__(THREADS) layer_forward(ki_cuda_layer_norm_args a) {
+    const int64_t row = (int64_t)blockIdx.x * ROWS + threadIdx.x / 32;
+    const int lane = (int)(threadIdx.x % 32), c = (int)a.c;
+    if (row >= a.n) return;
+    const T *src = static_cast<const T *>(a.src) + row * a.src_pitch;
+    T *dst = static_cast<T *>(a.dst) + row * a.dst_pitch;
+    ki_floats<T, V> x;
     float sum = 0, squares = 0;
-    for (int i = (int)threadIdx.x; i < c; i += THREADS) sum += src[i];
-    const float mean = ki_block_sum(sum, room) / (float)c;
-    for (int i = (int)threadIdx.x; i < c; i += THREADS) squares = fmaf(src[i] - mean, src[i] - mean, squares);
-    const float istd = 1 / sqrtf(ki_block_sum(squares, room) / (float)c + eps);
-    if (saved && threadIdx.x == 0) {
-        saved[2 * blockIdx.x] = mean;
-        saved[2 * blockIdx.x + 1] = istd;
+    for (int first = lane * V; first < c && !a.rms; first += 32 * V) {
+        x.load(src + first);
+#pragma unroll
+        for (int i = 0; i < V; i++) sum += x.v[i];
     }
-    for (int i = (int)threadIdx.x; i < c; i += THREADS)
-        dst[i] = gamma[i] * ((src[i] - mean) * istd) + beta[i];
+    const float mean = ki_warp_sum(sum) / (float)c;
+    for (int first = lane * V; first < c; first += 32 * V) {
+        x.load(src + first);
+#pragma unroll
+        for (int i = 0; i < V; i++) squares = fmaf(x.v[i] - mean, x.v[i] - mean, squares);
+    }
+    const float istd = 1 / sqrtf(ki_warp_sum(squares) / (float)c + a.eps);
+    if (a.saved && lane == 0) a.saved[2 * row] = mean, a.saved[2 * row + 1] = istd;
+    for (int first = lane * V; first < c; first += 32 * V) {
+        x.load(src + first);
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            x.v[i] = a.gamma[first + i] * ((x.v[i] - mean) * istd);
+            if (!a.rms) x.v[i] += a.beta[first + i];
+        }
+        x.store(dst + first);
+    }
 }
 
-__global__ void __launch_bounds__(THREADS)
-    layer_backward(const float *src, const float *diff_dst, const float *gamma, const float *saved,
-                   float *diff_src, int c) {
-    KI_SHARED_ARRAY(float, room, 33);
-    const float mean = saved[2 * blockIdx.x], istd = saved[2 * blockIdx.x + 1];
-    src += (int64_t)blockIdx.x * c, diff_dst += (int64_t)blockIdx.x * c, diff_src += (int64_t)blockIdx.x * c;
+template <typename T, int V>
+__global__ void __launch_bounds__(THREADS) layer_backward(ki_cuda_layer_norm_args a) {
+    const int64_t row = (int64_t)blockIdx.x * ROWS + threadIdx.x / 32;
+    const int lane = (int)(threadIdx.x % 32), c = (int)a.c;
+    if (row >= a.n) return;
+    const float mean = a.saved[2 * row], istd = a.saved[2 * row + 1];
+    const T *src = static_cast<const T *>(a.src) + row * a.src_pitch;
+    const T *diff_dst = static_cast<const T *>(a.diff_dst) + row * a.dst_pitch;
+    T *diff_src = static_cast<T *>(a.diff_src) + row * a.src_pitch;
+    ki_floats<T, V> x, d;
     float sum = 0, along = 0;
-    for (int i = (int)threadIdx.x; i < c; i += THREADS) {
-        const float g = gamma[i] * diff_dst[i];
-        sum += g;
-        along = fmaf(g, (src[i] - mean) * istd, along);
+    for (int first = lane * V; first < c; first += 32 * V) {
+        x.load(src + first), d.load(diff_dst + first);
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            const float g = a.gamma[first + i] * d.v[i];
+            sum += g;
+            along = fmaf(g, (x.v[i] - mean) * istd, along);
+        }
     }
-    sum = ki_block_sum(sum, room) / (float)c;
-    along = ki_block_sum(along, room) / (float)c;
-    for (int i = (int)threadIdx.x; i < c; i += THREADS)
-        diff_src[i] = istd * (gamma[i] * diff_dst[i] - sum - (src[i] - mean) * istd * along);
+    sum = a.rms ? 0 : sum;
+    const float shift = ki_warp_sum(sum) / (float)c, slope = ki_warp_sum(along) / (float)c;
+    for (int first = lane * V; first < c; first += 32 * V) {
+        x.load(src + first), d.load(diff_dst + first);
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            x.v[i] = istd * (a.gamma[first + i] * d.v[i] - shift - (x.v[i] - mean) * istd * slope);
+        x.store(diff_src + first);
+    }
 }
 
-__global__ void __launch_bounds__(THREADS)
-    layer_columns(const float *src, const float *diff_dst, const float *saved, float *diff_gamma,
-                  float *diff_beta, int mb, int c) {
-    const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
-    if (i >= c) return;
-    float gamma = 0, beta = 0;
-    for (int r = 0; r < mb; r++) {
-        const float diff = diff_dst[(int64_t)r * c + i];
-        gamma = fmaf(diff, (src[(int64_t)r * c + i] - saved[2 * r]) * saved[2 * r + 1], gamma);
-        beta += diff;
+/* Block: a stretch of rows and a tile of packs. The sums are [2, stretches, c]: of diff_dst * xhat, and of diff_dst. */
+template <typename T, int V>
+__global__ void __launch_bounds__(KI_CHANNEL_THREADS)
+    layer_sums(ki_cuda_layer_norm_args a, ki_channel_grid g) {
+    KI_SHARED(float, room);
+    const ki_channel_here h = ki_channel_at(g, blockIdx.x);
+    const int first = h.pack * V;
+    float sum[2][V];
+#pragma unroll
+    for (int i = 0; i < V; i++) sum[0][i] = sum[1][i] = 0;
+    if (h.is_on) {
+        for (int64_t row = h.begin + h.row; row < h.end; row += g.rows) {
+            const float mean = a.saved[2 * row], istd = a.saved[2 * row + 1];
+            ki_floats<T, V> x, d;
+            x.load(static_cast<const T *>(a.src) + row * a.src_pitch + first);
+            d.load(static_cast<const T *>(a.diff_dst) + row * a.dst_pitch + first);
+#pragma unroll
+            for (int i = 0; i < V; i++) {
+                sum[0][i] = fmaf(d.v[i], (x.v[i] - mean) * istd, sum[0][i]);
+                sum[1][i] += d.v[i];
+            }
+        }
     }
-    diff_gamma[i] += gamma;
-    diff_beta[i] += beta;
+    ki_channel_sum_rows<2, V>(g, h, sum, room);
+    if (!h.is_on || h.row != 0) return;
+    float *dst = a.scratch + (int64_t)blockIdx.x * a.c + first;
+#pragma unroll
+    for (int i = 0; i < V; i++) {
+        dst[i] = sum[0][i];
+        dst[(int64_t)g.chunks * a.c + i] = sum[1][i];
+    }
+}
+
+template <typename T, int V>
+cudaError_t add_params(cudaStream_t stream, const ki_cuda_layer_norm_args *a) {
+    ki_channel_grid g = ki_channel_grid_of(a->n, a->c / V, 1);
+    g.chunk = ki_cuda_stretch_length(a->n);
+    g.chunks = (int)ki_cuda_stretches(a->n, g.chunk);
+    KI_LAUNCH_TRY(layer_sums<T, V>, dim3((unsigned)g.chunks, (unsigned)g.tiles), KI_CHANNEL_THREADS,
+                  ki_channel_room(g, 2, V), stream, *a, g);
+    cudaError_t error = cudaSuccess;
+    if (a->diff_gamma) error = ki_cuda_add_stretches(stream, g.chunks, a->c, a->scratch, a->diff_gamma);
+    if (error == cudaSuccess && a->diff_beta)
+        error = ki_cuda_add_stretches(stream, g.chunks, a->c, a->scratch + (int64_t)g.chunks * a->c,
+                                      a->diff_beta);
+    return error;
+}
+
+unsigned blocks_of(const ki_cuda_layer_norm_args *a) { return (unsigned)((a->n + ROWS - 1) / ROWS); }
+
+template <typename T, int V>
+cudaError_t backward(cudaStream_t stream, const ki_cuda_layer_norm_args *a) {
+    if (a->diff_gamma || a->diff_beta) {
+        const cudaError_t error = add_params<T, V>(stream, a);
+        if (error != cudaSuccess) return error;
+    }
+    if (!a->diff_src) return cudaSuccess;
+    return KI_LAUNCH(layer_backward<T, V>, blocks_of(a), THREADS, 0, stream, *a);
+}
+
+template <typename T>
+cudaError_t forward_of(cudaStream_t stream, const ki_cuda_layer_norm_args *a) {
+    const bool is_wide =
+        ki_fits_packs<T>(a->src, a->src_pitch, a->c) && ki_fits_packs<T>(a->dst, a->dst_pitch, a->c);
+    return is_wide ? KI_LAUNCH(layer_forward<T, ki_pack<T>::N>, blocks_of(a), THREADS, 0, stream, *a)
+                   : KI_LAUNCH(layer_forward<T, 1>, blocks_of(a), THREADS, 0, stream, *a);
+}
+
+template <typename T>
+cudaError_t backward_of(cudaStream_t stream, const ki_cuda_layer_norm_args *a) {
+    const bool is_wide = ki_fits_packs<T>(a->src, a->src_pitch, a->c) &&
+                         ki_fits_packs<T>(a->diff_src, a->src_pitch, a->c) &&
+                         ki_fits_packs<T>(a->diff_dst, a->dst_pitch, a->c);
+    return is_wide ? backward<T, ki_pack<T>::N>(stream, a) : backward<T, 1>(stream, a);
 }
 
 } // namespace
 
-extern "C" cudaError_t ki_cuda_layer_norm_forward(cudaStream_t stream, const ki_cuda_layer_norm_args *n) {
-    return KI_LAUNCH(layer_forward, (unsigned)n->mb, THREADS, 0, stream, n->src, n->gamma, n->beta, n->dst,
-                     n->saved, n->c, n->eps);
+extern "C" size_t ki_cuda_layer_norm_scratch(int64_t n, int64_t c) {
+    return 2 * (size_t)(ki_cuda_stretches(n, ki_cuda_stretch_length(n)) * c);
 }
 
-extern "C" cudaError_t ki_cuda_layer_norm_backward(cudaStream_t stream, const ki_cuda_layer_norm_args *n) {
-    if (n->diff_gamma) {
-        const cudaError_t error =
-            KI_LAUNCH(layer_columns, (unsigned)((n->c + THREADS - 1) / THREADS), THREADS, 0, stream, n->src,
-                      n->diff_dst, n->saved, n->diff_gamma, n->diff_beta, n->mb, n->c);
-        if (error != cudaSuccess) return error;
-    }
-    if (!n->diff_src) return cudaSuccess;
-    return KI_LAUNCH(layer_backward, (unsigned)n->mb, THREADS, 0, stream, n->src, n->diff_dst, n->gamma,
-                     n->saved, n->diff_src, n->c);
+extern "C" cudaError_t ki_cuda_layer_norm_forward(cudaStream_t stream, const ki_cuda_layer_norm_args *norm) {
+    return norm->is_bf16 ? forward_of<ki_bf16>(stream, norm) : forward_of<float>(stream, norm);
+}
+
+extern "C" cudaError_t ki_cuda_layer_norm_backward(cudaStream_t stream, const ki_cuda_layer_norm_args *norm) {
+    return norm->is_bf16 ? backward_of<ki_bf16>(stream, norm) : backward_of<float>(stream, norm);
 }
