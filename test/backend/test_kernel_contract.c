@@ -58,6 +58,7 @@ static const char *const split[] = {
     "concat mb3 ih14 ca24 cb16",
     "add mb4 ic24 ih28",
     "linear mb8 ic256 oc200 bias",
+    "linear mb4 nt800 ic32 oc200 bias",
     "dropout mb4 ic24 ih28 p0.4",
     "global_pool mb4 ic256 ih7 both",
     "l2_norm mb200 ic256",

@@ -30,11 +30,11 @@ static ki_backend *ref, *cuda[2];
  * ReLU behind it would cut at other places. */
 static void round_values(op_run *run) {
     for (int i = 0; i < run->c->n_src; i++) {
-        if (run->c->src[i].n_dims != 4) continue;
+        if (run->c->src[i].n_dims < 3) continue;
         for (int64_t j = 0; j < run->n_src[i]; j++)
             run->src[i][j] = ki_bf16_to_float(ki_float_to_bf16(run->src[i][j]));
     }
-    for (int64_t j = 0; run->spec.dst.shape.n_dims == 4 && j < run->n_dst; j++)
+    for (int64_t j = 0; run->spec.dst.shape.n_dims >= 3 && j < run->n_dst; j++)
         run->diff_dst[j] = ki_bf16_to_float(ki_float_to_bf16(run->diff_dst[j]));
     for (int i = 0; run->c->kind == KI_OP_CONV2D && i < run->n_params; i++) {
         op_param *p = &run->param[i];

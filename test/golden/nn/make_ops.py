@@ -53,7 +53,9 @@ class Case:
     def source(self, name="src0", ic=None):
         ic = self.size("ic") if ic is None else ic
         shape = [self.size("mb"), ic]
-        if "ih" in self.number:
+        if "nt" in self.number:
+            shape = [self.size("mb"), self.size("nt"), ic]
+        elif "ih" in self.number:
             shape += [self.size("ih"), self.size("iw", self.size("ih"))]
         return self.leaf(name, shape)
 
@@ -112,7 +114,7 @@ class Case:
 
     def do_linear(self):
         x = self.source()
-        w = self.leaf("weight", [self.size("oc"), x.shape[1]])
+        w = self.leaf("weight", [self.size("oc"), x.shape[-1]])
         b = self.leaf("bias", [self.size("oc")]) if "bias" in self.flag else None
         return F.linear(x, w, b)
 
