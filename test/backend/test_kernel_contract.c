@@ -66,6 +66,10 @@ static const char *const split[] = {
     "attend mb4 ic24 ih14 heads3",
     "attend mb4 ic32 ih14 heads3",
     "unfold mb4 ic24 ih14 heads3",
+    "tokens mb4 ic96 ih16 class classpos registers2 gh14",
+    "grid mb4 ic96 ih14 skip3",
+    "token mb64 ic512 nt9 at2",
+    "probe mb64 ic512 nt9 n3",
 };
 
 static void test_threads_do_not_show(void **state) {
