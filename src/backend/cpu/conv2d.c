@@ -19,7 +19,7 @@ typedef struct conv_pass {
 typedef struct conv {
     ki_kernel base;
     ki_conv_attr attr;
-    int64_t ic;
+    int64_t ic, groups; /* ic: of a group */
     bool has_relu, has_bn, wants_diff_src;
     double bn_eps;
     cpu_md *src_md, *dst_md, *bias_md, *plain_md, *any_md;
@@ -59,8 +59,11 @@ static const cpu_md *weights_md(const conv_pass *pass, bool is_diff) {
 static kith_status make_passes(conv *k, cpu_dnnl *dnnl, const ki_kernel_spec *spec, kith_error *err) {
     const ki_conv_attr *a = &k->attr;
     const int64_t *s = spec->src[0].shape.dim, *d = spec->dst.shape.dim;
-    KI_TRY(cpu_md_new(4, (int64_t[]){a->oc, k->ic, a->kh, a->kw}, dnnl_oihw, &k->plain_md, err));
-    KI_TRY(cpu_md_new(4, (int64_t[]){a->oc, k->ic, a->kh, a->kw}, dnnl_format_tag_any, &k->any_md, err));
+    /* [groups, oc, ic, kh, kw], or without groups all but the first. */
+    const int64_t dims[] = {k->groups, a->oc / k->groups, k->ic, a->kh, a->kw};
+    const int n_dims = k->groups > 1 ? 5 : 4;
+    KI_TRY(cpu_md_new(n_dims, dims + 5 - n_dims, n_dims == 5 ? dnnl_goihw : dnnl_oihw, &k->plain_md, err));
+    KI_TRY(cpu_md_new(n_dims, dims + 5 - n_dims, dnnl_format_tag_any, &k->any_md, err));
     KI_TRY(cpu_md_new(1, &a->oc, dnnl_a, &k->bias_md, err));
     KI_TRY(cpu_md_of_edge(&spec->src[0], &k->src_md, err));
     KI_TRY(cpu_md_of_edge(&spec->dst, &k->dst_md, err));
@@ -104,7 +107,8 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
     conv *k = NULL;
     KI_TRY(ki_kernel_new(backend, &cpu_conv2d, sizeof *k, &k, err));
     k->attr = spec->attr->conv;
-    k->ic = spec->src[0].shape.dim[1];
+    k->groups = k->attr.groups ? k->attr.groups : 1;
+    k->ic = spec->src[0].shape.dim[1] / k->groups;
     k->has_relu = spec->has_relu;
     k->has_bn = spec->has_folded_bn;
     k->bn_eps = spec->bn_eps;

@@ -66,9 +66,10 @@ class Case:
         x = self.source()
         oc, kh = self.size("oc"), self.size("kh")
         kw, sh, ph = self.size("kw", kh), self.size("sh", 1), self.size("ph", 0)
-        w = self.leaf("weight", [oc, x.shape[1], kh, kw])
+        groups = self.size("groups", 1)
+        w = self.leaf("weight", [oc, x.shape[1] // groups, kh, kw])
         b = self.leaf("bias", [oc]) if "bias" in self.flag else None
-        return F.conv2d(x, w, b, stride=(sh, self.size("sw", sh)), padding=(ph, self.size("pw", ph)))
+        return F.conv2d(x, w, b, stride=(sh, self.size("sw", sh)), padding=(ph, self.size("pw", ph)), groups=groups)
 
     def do_batch_norm(self):
         x = self.source()
