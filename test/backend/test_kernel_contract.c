@@ -61,6 +61,7 @@ static const char *const split[] = {
     "linear mb4 nt800 ic32 oc200 bias",
     "dropout mb4 ic24 ih28 p0.4",
     "global_pool mb4 ic256 ih7 both",
+    "global_pool mb4 ic256 ih7 gem",
     "l2_norm mb200 ic256",
     "layer_norm mb200 ic256",
     "attend mb4 ic24 ih14 heads3",

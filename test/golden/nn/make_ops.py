@@ -124,6 +124,9 @@ class Case:
 
     def do_global_pool(self):
         x = self.source()
+        if "gem" in self.flag:
+            p = self.leaf("p", [1], 1.5, 4)
+            return x.clamp_min(1e-6).pow(p).mean((2, 3)).pow(1 / p)
         average, maximum = x.mean((2, 3)), x.flatten(2).max(2).values
         return average if "avg" in self.flag else maximum if "max" in self.flag else average + maximum
 
