@@ -12,7 +12,7 @@
 /* Pointers are borrowed. */
 typedef struct ki_shares {
     ki_global_pool pool;
-    double power; /* of the generalised mean */
+    double power;                       /* of the generalised mean */
     int64_t heads, channels, positions; /* channels of one head */
     int64_t dim;                        /* of one head's vector: `channels` without weights */
     const float *weights;               /* [dim, channels]; NULL: the vector is the pooled map */
