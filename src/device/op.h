@@ -82,9 +82,11 @@ typedef struct ki_dropout_attr {
     double p;
 } ki_dropout_attr;
 
-/* global_pool: [mb, c, h, w] to [mb, c]. BOTH is the sum of average and maximum. GEM is the mean of max(src, 1e-6)^p to the power 1 / p,
+/* global_pool: [mb, c, h, w] to [mb, c]. BOTH is the sum of average and maximum. GEM is the mean of max(src, KI_GEM_LEAST)^p to the power 1 / p,
  * with a learned p, in KI_W [1] and 3 at first. */
 typedef enum ki_global_pool { KI_GLOBAL_AVG, KI_GLOBAL_MAX, KI_GLOBAL_BOTH, KI_GLOBAL_GEM } ki_global_pool;
+
+#define KI_GEM_LEAST 1e-6
 
 typedef struct ki_global_pool_attr {
     ki_global_pool how;

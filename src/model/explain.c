@@ -68,6 +68,11 @@ static kith_status describe(explaining *x, kith_error *err) {
     KI_TRY(kith_model_tap_shape(x->model, ki_net_features_tap(net), &n_dims, dim, err));
     ki_shares *s = &x->shares;
     s->pool = net->pool;
+    float *power = NULL;
+    int64_t n_powers = 0;
+    KI_TRY(read_param(x->model->params, "pool", "p", &power, &n_powers, err));
+    s->power = power ? (double)*power : 0;
+    ki_free(power);
     s->heads = net->heads;
     s->channels = s->dim = dim[0] / net->heads;
     x->rows = dim[1], x->columns = dim[2];

@@ -11,8 +11,21 @@
 
 #include "base/alloc.h"
 
-/* Of one channel: add factor times the part of each position in the pooled value, and return the pooled value. */
+/* Of one channel: add factor times the part of each position in the pooled value, and return the pooled value. The generalised
+ * mean is shared out as the powers that it is the mean of. */
+static double pool_powers(const ki_shares *s, const float *x, double factor, double *to) {
+    double most = 0, sum = 0;
+    for (int64_t p = 0; p < s->positions; p++) most = fmax(most, fmax((double)x[p], KI_GEM_LEAST));
+    for (int64_t p = 0; p < s->positions; p++) sum += pow(fmax((double)x[p], KI_GEM_LEAST) / most, s->power);
+    const double value = most * pow(sum / (double)s->positions, 1 / s->power);
+    for (int64_t p = 0; to && p < s->positions; p++)
+        to[p] += factor * value * pow(fmax((double)x[p], KI_GEM_LEAST) / most, s->power) / sum;
+    return value;
+}
+
+/* The same for the other ways. */
 static double pool(const ki_shares *s, const float *x, double factor, double *to) {
+    if (s->pool == KI_GLOBAL_GEM) return pool_powers(s, x, factor, to);
     const int64_t n = s->positions;
     const double even = s->pool == KI_GLOBAL_MAX ? 0 : 1 / (double)n;
     double sum = 0;

@@ -10,7 +10,7 @@
 
 enum { MOST_EXTENT = 1 << 14, MOST_UNITS = 1 << 24, MOST_HEADS = 64 };
 
-const char *const ki_global_pool_names[] = {"avg", "max", "both", NULL};
+const char *const ki_global_pool_names[] = {"avg", "max", "both", "gem", NULL};
 
 kith_status ki_global_pool_parse(const char *text, ki_global_pool *ret_pool, kith_error *err) {
     for (int i = 0; ki_global_pool_names[i]; i++) {
@@ -18,7 +18,7 @@ kith_status ki_global_pool_parse(const char *text, ki_global_pool *ret_pool, kit
         *ret_pool = (ki_global_pool)i;
         return KITH_OK;
     }
-    return ki_fail_unknown(err, "pool", text, ki_global_pool_names, 3);
+    return ki_fail_unknown(err, "pool", text, ki_global_pool_names, 4);
 }
 
 static kith_status check_vectors(const ki_backbone *backbone, int64_t c, int64_t h, int64_t w,

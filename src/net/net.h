@@ -63,7 +63,7 @@ const char *ki_net_settings_text(const ki_net *net, char *buf, size_t buf_bytes)
 kith_status ki_settings_parse(ki_arena *arena, const char *text, const ki_value *base,
                               const ki_value **ret_map, kith_error *err);
 
-/* "avg", "max", "both". */
+/* "avg", "max", "both", "gem". */
 extern const char *const ki_global_pool_names[];
 kith_status ki_global_pool_parse(const char *text, ki_global_pool *ret_pool, kith_error *err);
 

@@ -11,6 +11,7 @@
 #include "kith/version.h"
 #include "net/numbers.h"
 #include "net/onnx_parts.h"
+#include "net/onnx_tokens.h"
 
 /* Field numbers of onnx.proto. */
 enum {
@@ -71,6 +72,17 @@ static ki_onnx_value add_preprocess(export *x) {
     return ki_onnx_simple(&x->graph, "Mul", centred.s, times.s);
 }
 
+/* Positions are written for the size of this net: in ONNX nothing resamples them. */
+static kith_status add_positions(export *x, const ki_node *node, const char *name, kith_error *err) {
+    ki_real *values = NULL;
+    ki_shape shape;
+    const ki_shape *map = &ki_graph_node(x->net->graph, node->src[0])->shape;
+    KI_TRY(ki_onnx_positions(node, map, x->room, &values, &shape, err));
+    ki_onnx_floats(&x->graph, name, shape.n_dims, shape.dim, values);
+    ki_free(values);
+    return KITH_OK;
+}
+
 static kith_status add_params(export *x, const ki_node *node, kith_error *err) {
     for (int i = 0; i < node->n_params; i++) {
         const ki_param *param = ki_params_find(x->params, node->param[i].name);
@@ -79,7 +91,10 @@ static kith_status add_params(export *x, const ki_node *node, kith_error *err) {
         x->room = NULL;
         KI_TRY(ki_alloc_or(&x->room, (size_t)param->n, sizeof *x->room, param->name, err));
         KI_TRY(ki_params_get(x->params, param, x->room, err));
-        ki_onnx_floats(&x->graph, param->name, param->shape.n_dims, param->shape.dim, x->room);
+        if (node->kind == KI_OP_TOKENS && node->param[i].slot == KI_POSITIONS)
+            KI_TRY(add_positions(x, node, param->name, err));
+        else
+            ki_onnx_floats(&x->graph, param->name, param->shape.n_dims, param->shape.dim, x->room);
     }
     return KITH_OK;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "net/onnx_op.h"
+#include "net/onnx_tokens.h"
 
 /* Begin a node that makes the op's own output, from its first source. */
 static ki_onnx_node begin(const ki_onnx_at *o, const char *type) {
@@ -22,6 +23,7 @@ static ki_onnx_value add_conv2d(const ki_onnx_at *o) {
     ki_onnx_ints(&node, "kernel_shape", 2, (int64_t[]){a->kh, a->kw});
     ki_onnx_ints(&node, "strides", 2, (int64_t[]){a->sh, a->sw});
     ki_onnx_ints(&node, "pads", 4, (int64_t[]){a->ph, a->pw, a->ph, a->pw});
+    ki_onnx_int(&node, "group", a->groups ? a->groups : 1);
     return ki_onnx_end(&node);
 }
 
@@ -92,6 +94,7 @@ static ki_onnx_value add_add(const ki_onnx_at *o) {
 }
 
 static ki_onnx_value add_linear(const ki_onnx_at *o) {
+    if (o->node->shape.n_dims == 3) return ki_onnx_linear_rows(o->graph, o->node, o->src[0].s);
     ki_onnx_node node = begin(o, "Gemm");
     take_params(o, &node);
     ki_onnx_int(&node, "transB", 1);
@@ -101,7 +104,23 @@ static ki_onnx_value add_linear(const ki_onnx_at *o) {
 /* In inference nothing is dropped. */
 static ki_onnx_value add_dropout(const ki_onnx_at *o) { return o->src[0]; }
 
+/* (mean of max(src, least)^p)^(1 / p) */
+static ki_onnx_value add_gem(const ki_onnx_at *o) {
+    const char *p = o->node->param[0].name;
+    const ki_onnx_value least =
+        ki_onnx_floats(o->graph, NULL, 1, (int64_t[]){1}, (float[]){(float)KI_GEM_LEAST});
+    const ki_onnx_value above = ki_onnx_simple(o->graph, "Max", o->src[0].s, least.s);
+    const ki_onnx_value power = ki_onnx_simple(o->graph, "Pow", above.s, p);
+    const ki_onnx_value mean = ki_onnx_simple(o->graph, "GlobalAveragePool", power.s, NULL);
+    const ki_onnx_value root = ki_onnx_simple(o->graph, "Reciprocal", p, NULL);
+    const ki_onnx_value value = ki_onnx_simple(o->graph, "Pow", mean.s, root.s);
+    ki_onnx_node node = ki_onnx_begin(o->graph, "Flatten", o->node->name);
+    ki_onnx_source(&node, value.s);
+    return ki_onnx_end(&node);
+}
+
 static ki_onnx_value add_global_pool(const ki_onnx_at *o) {
+    if (o->node->attr.global_pool.how == KI_GLOBAL_GEM) return add_gem(o);
     static const char *const types[] = {"GlobalAveragePool", "GlobalMaxPool"};
     const ki_global_pool how = o->node->attr.global_pool.how;
     ki_onnx_value pooled[2];
@@ -154,6 +173,13 @@ static ki_onnx_value add_unfold(const ki_onnx_at *o) {
     return ki_onnx_reshape(o->graph, o->src[0].s, s->n_dims, to, o->node->name);
 }
 
+static ki_onnx_value add_tokens(const ki_onnx_at *o) {
+    return ki_onnx_tokens(o->graph, o->node, o->src[0].s);
+}
+static ki_onnx_value add_grid(const ki_onnx_at *o) { return ki_onnx_grid(o->graph, o->node, o->src[0].s); }
+static ki_onnx_value add_token(const ki_onnx_at *o) { return ki_onnx_token(o->graph, o->node, o->src[0].s); }
+static ki_onnx_value add_probe(const ki_onnx_at *o) { return ki_onnx_probe(o->graph, o->node, o->src[0].s); }
+
 kith_status ki_onnx_op(ki_onnx_graph *graph, const ki_node *node, const ki_shape *src_shape,
                        const ki_onnx_value *src, ki_onnx_value *ret_value, kith_error *err) {
     static ki_onnx_value (*const rows[KI_N_OPS])(const ki_onnx_at *) = {
@@ -182,9 +208,9 @@ kith_status ki_onnx_op(ki_onnx_graph *graph, const ki_node *node, const ki_shape
         [KI_OP_MERGE] = ki_onnx_merge,
     };
     const ki_onnx_at o = {graph, node, src_shape, src};
-    if (!rows[node->kind])
-        return ki_fail(err, KITH_EUNSUPPORTED, "node %s: %s is not exported to ONNX", node->name,
-                       ki_op_name(node->kind));
+    [KI_OP_CONV2D] = add_conv2d, [KI_OP_BATCH_NORM] = add_batch_norm,
+    if (!rows[node->kind]) return ki_fail(err, KITH_EUNSUPPORTED, "node %s: %s is not exported to ONNX",
+                                          node->name, ki_op_name(node->kind));
     *ret_value = rows[node->kind](&o);
     return KITH_OK;
 }

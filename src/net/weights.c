@@ -49,7 +49,7 @@ static bool has_suffix(const char *name, const char *suffix) {
 
 /* The head a tensor belongs to, or NULL. */
 static const char *head_of(const ki_net *net, const char *name) {
-    static const char *const heads[] = {"embedding", KI_TOWER, "map"};
+    static const char *const heads[] = {"embedding", KI_TOWER, "map", "pool"};
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
         if (has_prefix(name, heads[i])) return heads[i];
     }

@@ -38,11 +38,11 @@ typedef struct ki_node {
     bool is_numbered; /* the builder got no name: it is the op's and the node's number */
 } ki_node;
 
-/* A convolution of one pixel at a time. */
+/* A convolution of one pixel at a time, of all its channels. */
 static inline bool ki_node_is_1x1(const ki_node *node) {
     const ki_conv_attr *a = &node->attr.conv;
     return node->kind == KI_OP_CONV2D && a->kh == 1 && a->kw == 1 && a->sh == 1 && a->sw == 1 && a->ph == 0 &&
-           a->pw == 0;
+           a->pw == 0 && a->groups <= 1;
 }
 
 typedef struct ki_graph ki_graph;

@@ -58,8 +58,10 @@ static const char *const split[] = {
     "concat mb3 ih14 ca24 cb16",
     "add mb4 ic24 ih28",
     "linear mb8 ic256 oc200 bias",
+    "linear mb4 nt800 ic32 oc200 bias",
     "dropout mb4 ic24 ih28 p0.4",
     "global_pool mb4 ic256 ih7 both",
+    "global_pool mb4 ic256 ih7 gem",
     "l2_norm mb200 ic256",
     "layer_norm mb200 ic256",
     "layer_norm mb3 nt50 ic100",
@@ -78,6 +80,10 @@ static const char *const split[] = {
     "attention mb2 ic64 heads2 window7 h2 shift3",
     "windows mb4 ic24 ih27 side7 shift3",
     "merge mb4 ic24 ih27",
+    "tokens mb4 ic96 ih16 class classpos registers2 gh14",
+    "grid mb4 ic96 ih14 skip3",
+    "token mb64 ic512 nt9 at2",
+    "probe mb64 ic512 nt9 n3",
 };
 
 static void test_threads_do_not_show(void **state) {

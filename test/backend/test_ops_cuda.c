@@ -113,7 +113,9 @@ static bool is_taken(const op_case *c, size_t side_number, int number) {
     int64_t n = 0;
     for (int i = 0; i < c->n_src; i++) n += ki_shape_count(&c->src[i]);
     const ki_conv_attr *conv = &c->attr.conv;
-    if (c->kind == KI_OP_CONV2D && (double)n * (double)(conv->oc * conv->kh * conv->kw) > 2e7) return false;
+    if (c->kind == KI_OP_CONV2D &&
+        (double)n * (double)(conv->oc / (conv->groups ? conv->groups : 1) * conv->kh * conv->kw) > 2e7)
+        return false;
     return n < 10000 || (size_t)number % N_ROWS(sides) == side_number;
 #else
     (void)c, (void)side_number, (void)number;

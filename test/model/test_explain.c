@@ -355,7 +355,7 @@ static void test_what_is_refused(void **state) {
 /* Two photos of one bird through the real network, with every pooling. */
 static void test_googlenet(void **state) {
     (void)state;
-    static const char *const pools[] = {"avg", "max", "both"};
+    static const char *const pools[] = {"avg", "max", "both", "gem"};
     char weights[1024], path[2][1024];
     const char *found = testing_shared("weights/googlenet_bvlc.safetensors");
     if (!found) skip();

@@ -54,6 +54,7 @@ static const struct {
      false,
      NULL},
     {"convnet4", {.backbone = "convnet4", .channels = 1, .embedding = 16, .pool = "both"}, NULL, false, NULL},
+    {"convnet4-gem", {.backbone = "convnet4", .embedding = 16, .pool = "gem"}, NULL, false, NULL},
     {"convnet4-max", {.backbone = "convnet4", .height = 33, .width = 33, .pool = "max"}, NULL, true, NULL},
     {"convnet4-heads",
      {.backbone = "convnet4", .embedding = 16, .heads = 2, .map_channels = 6},

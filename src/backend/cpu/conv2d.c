@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/depthwise.h"
 
 typedef struct conv_pass {
     cpu_primitive primitive; /* run NULL: the pass is not wanted */
@@ -19,8 +20,10 @@ typedef struct conv_pass {
 typedef struct conv {
     ki_kernel base;
     ki_conv_attr attr;
-    int64_t ic;
+    int64_t ic, groups; /* ic: of a group */
     bool has_relu, has_bn, wants_diff_src;
+    bool trains, is_depthwise; /* is_depthwise: the weights' gradient is our own (depthwise.h) */
+    cpu_depthwise depthwise;
     double bn_eps;
     cpu_md *src_md, *dst_md, *bias_md, *plain_md, *any_md;
     conv_pass fwd, bwd_data, bwd_weights;
@@ -59,8 +62,11 @@ static const cpu_md *weights_md(const conv_pass *pass, bool is_diff) {
 static kith_status make_passes(conv *k, cpu_dnnl *dnnl, const ki_kernel_spec *spec, kith_error *err) {
     const ki_conv_attr *a = &k->attr;
     const int64_t *s = spec->src[0].shape.dim, *d = spec->dst.shape.dim;
-    KI_TRY(cpu_md_new(4, (int64_t[]){a->oc, k->ic, a->kh, a->kw}, dnnl_oihw, &k->plain_md, err));
-    KI_TRY(cpu_md_new(4, (int64_t[]){a->oc, k->ic, a->kh, a->kw}, dnnl_format_tag_any, &k->any_md, err));
+    /* [groups, oc, ic, kh, kw], or without groups all but the first. */
+    const int64_t dims[] = {k->groups, a->oc / k->groups, k->ic, a->kh, a->kw};
+    const int n_dims = k->groups > 1 ? 5 : 4;
+    KI_TRY(cpu_md_new(n_dims, dims + 5 - n_dims, n_dims == 5 ? dnnl_goihw : dnnl_oihw, &k->plain_md, err));
+    KI_TRY(cpu_md_new(n_dims, dims + 5 - n_dims, dnnl_format_tag_any, &k->any_md, err));
     KI_TRY(cpu_md_new(1, &a->oc, dnnl_a, &k->bias_md, err));
     KI_TRY(cpu_md_of_edge(&spec->src[0], &k->src_md, err));
     KI_TRY(cpu_md_of_edge(&spec->dst, &k->dst_md, err));
@@ -80,6 +86,7 @@ static kith_status make_passes(conv *k, cpu_dnnl *dnnl, const ki_kernel_spec *sp
     if (!spec->wants_diff_params) return KITH_OK;
     if (k->wants_diff_src)
         KI_TRY(cpu_make_conv(dnnl, dnnl_backward_data, &form, forward, &k->bwd_data.primitive, err));
+    if (k->is_depthwise) return KITH_OK;
     return cpu_make_conv(dnnl, dnnl_backward_weights, &form, forward, &k->bwd_weights.primitive, err);
 }
 
@@ -104,11 +111,23 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
     conv *k = NULL;
     KI_TRY(ki_kernel_new(backend, &cpu_conv2d, sizeof *k, &k, err));
     k->attr = spec->attr->conv;
-    k->ic = spec->src[0].shape.dim[1];
+    k->groups = k->attr.groups ? k->attr.groups : 1;
+    k->ic = spec->src[0].shape.dim[1] / k->groups;
     k->has_relu = spec->has_relu;
     k->has_bn = spec->has_folded_bn;
     k->bn_eps = spec->bn_eps;
     k->wants_diff_src = spec->wants_diff_src[0];
+    k->trains = spec->wants_diff_params;
+    k->is_depthwise =
+        cpu_is_depthwise(&k->attr, spec->src[0].shape.dim[1]) && spec->src[0].layout == KI_NATIVE;
+    const ki_shape *s = &spec->src[0].shape, *d = &spec->dst.shape;
+    k->depthwise = (cpu_depthwise){.attr = &k->attr,
+                                   .mb = s->dim[0],
+                                   .c = s->dim[1],
+                                   .ih = s->dim[2],
+                                   .iw = s->dim[3],
+                                   .oh = d->dim[2],
+                                   .ow = d->dim[3]};
     const kith_status status = make_passes(k, cpu_dnnl_of(backend), spec, err);
     if (status != KITH_OK) {
         conv_free(&k->base);
@@ -158,9 +177,11 @@ static kith_status conv_bind(ki_kernel *kernel, const ki_binding *b, kith_error 
     KI_TRY(cpu_memory(dnnl, k->bias_md, k->bias_own ? k->bias_own : k->param[KI_B].value, &k->bias, err));
     KI_TRY(bind_weights(k, dnnl, &k->fwd, err));
     KI_TRY(cpu_scratch_memory(dnnl, &k->fwd.primitive, b->scratch, &k->fwd.scratch, err));
-    if (!k->bwd_weights.primitive.run) return KITH_OK;
+    if (!k->trains) return KITH_OK;
     KI_TRY(cpu_memory(dnnl, k->dst_md, b->diff_dst[0], &k->diff_dst, err));
-    KI_TRY(bind_backward_weights(k, dnnl, b, err));
+    k->depthwise.src = b->src[0], k->depthwise.diff_dst = b->diff_dst[0];
+    k->depthwise.diff_weights = b->param[KI_W].diff, k->depthwise.diff_bias = b->param[KI_B].diff;
+    if (!k->is_depthwise) KI_TRY(bind_backward_weights(k, dnnl, b, err));
     if (!k->wants_diff_src) return KITH_OK;
     KI_TRY(cpu_memory(dnnl, k->src_md, b->diff_src[0], &k->diff_src, err));
     KI_TRY(bind_weights(k, dnnl, &k->bwd_data, err));
@@ -206,9 +227,7 @@ static kith_status conv_forward(ki_kernel *kernel, kith_error *err) {
     return cpu_run(cpu_dnnl_of(kernel->backend), &k->fwd.primitive, 5, args, err);
 }
 
-static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
-    conv *k = (conv *)kernel;
-    cpu_dnnl *dnnl = cpu_dnnl_of(kernel->backend);
+static kith_status backward_weights(conv *k, cpu_dnnl *dnnl, kith_error *err) {
     const dnnl_exec_arg_t weights_args[] = {{DNNL_ARG_SRC, k->src},
                                             {DNNL_ARG_DIFF_DST, k->diff_dst},
                                             {DNNL_ARG_DIFF_WEIGHTS, k->bwd_weights.weights},
@@ -218,8 +237,18 @@ static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
     const dnnl_exec_arg_t add_args[] = {{DNNL_ARG_FROM, k->bwd_weights.weights},
                                         {DNNL_ARG_TO, k->diff_master}};
     KI_TRY(cpu_run(dnnl, &k->bwd_weights.pack, 2, add_args, err));
-    kernel->backend->n_reorders++;
+    k->base.backend->n_reorders++;
     if (k->param[KI_B].diff) cpu_accumulate(k->param[KI_B].diff, k->diff_bias_ptr, k->attr.oc);
+    return KITH_OK;
+}
+
+static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
+    conv *k = (conv *)kernel;
+    cpu_dnnl *dnnl = cpu_dnnl_of(kernel->backend);
+    if (k->is_depthwise)
+        cpu_depthwise_grad(&k->depthwise);
+    else
+        KI_TRY(backward_weights(k, dnnl, err));
     if (!k->wants_diff_src) return KITH_OK;
     const dnnl_exec_arg_t data_args[] = {{DNNL_ARG_DIFF_DST, k->diff_dst},
                                          {DNNL_ARG_WEIGHTS, k->bwd_data.weights},

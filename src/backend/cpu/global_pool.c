@@ -1,12 +1,14 @@
-/* Global pooling from blocked maps to plain rows: average, maximum (first of equals), or their sum. */
+/* Global pooling from blocked maps to plain rows: average, maximum (first of equals), their sum, or what gem.h has. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/gem.h"
 
 typedef struct global_pool {
     ki_kernel base;
     int64_t mb, c, hw;
     ki_global_pool how;
+    bool trains;
     ki_binding b;
 } global_pool;
 
@@ -21,9 +23,11 @@ static kith_status global_pool_create(ki_backend *backend, const ki_kernel_spec 
     k->c = s->dim[1];
     k->hw = s->dim[2] * s->dim[3];
     k->how = spec->attr->global_pool.how;
-    *ret_info = (ki_kernel_info){
-        .workspace_bytes =
-            k->how == KI_GLOBAL_AVG ? 0 : (size_t)(k->mb * cpu_padded(k->c)) * sizeof(int32_t)};
+    k->trains = spec->wants_diff_params;
+    const bool gem = k->how == KI_GLOBAL_GEM;
+    const size_t each = gem ? 3 * sizeof(float) : k->how == KI_GLOBAL_AVG ? 0 : sizeof(int32_t);
+    *ret_info = (ki_kernel_info){.workspace_bytes = (size_t)(k->mb * cpu_padded(k->c)) * each,
+                                 .backward_reads_src = gem};
     *ret_kernel = &k->base;
     return KITH_OK;
 }
@@ -87,8 +91,26 @@ static void forward_images(void *context, int64_t begin, int64_t end) {
     }
 }
 
+static cpu_gem gem_of(const global_pool *k) {
+    return (cpu_gem){.mb = k->mb,
+                     .c = k->c,
+                     .hw = k->hw,
+                     .src = k->b.src[0],
+                     .p = k->b.param[KI_W].value,
+                     .dst = k->b.dst,
+                     .saved = k->b.workspace,
+                     .diff_dst = k->b.diff_dst[0],
+                     .diff_src = k->b.diff_src[0],
+                     .diff_p = k->trains ? k->b.param[KI_W].diff : NULL};
+}
+
 static kith_status global_pool_forward(ki_kernel *kernel, kith_error *err) {
     (void)err;
+    const cpu_gem gem = gem_of((global_pool *)kernel);
+    if (gem.p) {
+        cpu_gem_forward(&gem);
+        return KITH_OK;
+    }
     ki_parallel_for(((global_pool *)kernel)->mb, 1, forward_images, kernel);
     return KITH_OK;
 }
@@ -116,7 +138,12 @@ static void backward_images(void *context, int64_t begin, int64_t end) {
 
 static kith_status global_pool_backward(ki_kernel *kernel, kith_error *err) {
     (void)err;
-    ki_parallel_for(((global_pool *)kernel)->mb, 1, backward_images, kernel);
+    const cpu_gem gem = gem_of((global_pool *)kernel);
+    if (gem.p) {
+        cpu_gem_backward(&gem);
+        return KITH_OK;
+    }
+    if (gem.diff_src) ki_parallel_for(((global_pool *)kernel)->mb, 1, backward_images, kernel);
     return KITH_OK;
 }
 

@@ -1,7 +1,13 @@
-/* dst = src W^T + b by OpenBLAS: [mb, ic] and [oc, ic] plain. */
+/* dst = src W^T + b by OpenBLAS: rows [mb, ic] and [oc, ic] plain; the rows are vectors or tokens.
+ *
+ * The bias is written to dst before the product is added to it. A batch of tokens is larger than the caches, so each thread
+ * does this for a block of rows at a time, which the product then finds in the cache. Fewer rows are one product, which
+ * OpenBLAS shares out. Which it is depends on the sizes alone, and so do the sums. */
 #include <cblas.h>
+#include <string.h>
 
 #include "backend/cpu/cpu.h"
+#include "base/blas.h"
 
 typedef struct linear {
     ki_kernel base;
@@ -9,6 +15,11 @@ typedef struct linear {
     bool trains;
     ki_binding b;
 } linear;
+
+/* Each block packs the weights once more: 192 rows are worth it. Fewer blocks would not keep many threads busy. */
+enum { BLOCK_ROWS = 192, LEAST_BLOCKS = 16 };
+
+static bool is_blocked(const linear *k) { return k->mb >= BLOCK_ROWS * LEAST_BLOCKS; }
 
 static void linear_free(ki_kernel *kernel) { ki_free(kernel); }
 
@@ -22,14 +33,22 @@ static kith_status check_sides(int64_t mb, int64_t ic, int64_t oc, kith_error *e
 static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                                  ki_kernel **ret_kernel, kith_error *err) {
     linear *k = NULL;
-    const int64_t mb = spec->dst.shape.dim[0], ic = spec->src[0].shape.dim[1], oc = spec->dst.shape.dim[1];
+    const int64_t mb = ki_shape_rows(&spec->dst.shape), ic = ki_shape_width(&spec->src[0].shape),
+                  oc = ki_shape_width(&spec->dst.shape);
     KI_TRY(check_sides(mb, ic, oc, err));
     KI_TRY(ki_kernel_new(backend, &cpu_linear, sizeof *k, &k, err));
     k->mb = (int)mb;
     k->ic = (int)ic;
     k->oc = (int)oc;
     k->trains = spec->wants_diff_params;
-    *ret_info = (ki_kernel_info){.backward_reads_src = true};
+    if (is_blocked(k)) {
+        const kith_status status = ki_blas_prepare(ki_threads(), err);
+        if (status != KITH_OK) {
+            linear_free(&k->base);
+            return status;
+        }
+    }
+    *ret_info = (ki_kernel_info){.backward_reads_src = k->trains};
     *ret_kernel = &k->base;
     return KITH_OK;
 }
@@ -40,24 +59,65 @@ static kith_status linear_bind(ki_kernel *kernel, const ki_binding *binding, kit
     return KITH_OK;
 }
 
+static void forward_rows(const linear *k, int64_t at, int n) {
+    const float *bias = k->b.param[KI_B].value, *src = k->b.src[0];
+    float *dst = (float *)k->b.dst + at * k->oc;
+    for (int64_t i = 0; bias && i < n; i++) memcpy(dst + i * k->oc, bias, (size_t)k->oc * sizeof *bias);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, k->oc, k->ic, 1, src + at * k->ic, k->ic,
+                k->b.param[KI_W].value, k->ic, bias ? 1 : 0, dst, k->oc);
+}
+
+static void forward_blocks(void *context, int64_t begin, int64_t end) {
+    const linear *k = context;
+    for (int64_t block = begin; block < end; block++) {
+        const int64_t at = block * BLOCK_ROWS, left = k->mb - at;
+        forward_rows(k, at, left < BLOCK_ROWS ? (int)left : BLOCK_ROWS);
+    }
+}
+
 static kith_status linear_forward(ki_kernel *kernel, kith_error *err) {
     (void)err;
     const linear *k = (linear *)kernel;
-    const float *bias = k->b.param[KI_B].value;
-    float *dst = k->b.dst;
-    for (int i = 0; i < k->mb; i++) {
-        for (int o = 0; o < k->oc; o++) dst[(int64_t)i * k->oc + o] = bias ? bias[o] : 0;
-    }
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, k->mb, k->oc, k->ic, 1, k->b.src[0], k->ic,
-                k->b.param[KI_W].value, k->ic, 1, dst, k->oc);
+    if (is_blocked(k))
+        ki_parallel_for((k->mb + BLOCK_ROWS - 1) / BLOCK_ROWS, 1, forward_blocks, kernel);
+    else
+        forward_rows(k, 0, k->mb);
     return KITH_OK;
+}
+
+typedef struct columns {
+    int64_t mb, c;
+    const float *rows;
+    float *sums;
+} columns;
+
+enum { SUM_ROWS = 64, SUM_COLUMNS = 256 };
+
+CPU_WIDE static void add_row(float *sum, const float *row, int64_t n) {
+    for (int64_t i = 0; i < n; i++) sum[i] += row[i];
+}
+
+/* Adds the rows to the sums, in order and a block of rows at a time, so that small numbers are not lost in large sums. */
+static void sum_columns(void *context, int64_t begin, int64_t end) {
+    const columns *c = context;
+    for (int64_t first = begin; first < end; first += SUM_COLUMNS) {
+        const int64_t n = end - first < SUM_COLUMNS ? end - first : SUM_COLUMNS;
+        for (int64_t row = 0; row < c->mb; row += SUM_ROWS) {
+            const int64_t past = row + SUM_ROWS < c->mb ? row + SUM_ROWS : c->mb;
+            float sum[SUM_COLUMNS] = {0};
+            for (int64_t r = row; r < past; r++) add_row(sum, c->rows + r * c->c + first, n);
+            add_row(c->sums + first, sum, n);
+        }
+    }
 }
 
 static void add_grads(int mb, int ic, int oc, const float *src, const float *diff_dst, float *diff_weights,
                       float *diff_bias) {
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, oc, ic, mb, 1, diff_dst, oc, src, ic, 1,
-                diff_weights, ic);
-    for (int i = 0; diff_bias && i < mb; i++) cpu_accumulate(diff_bias, diff_dst + (int64_t)i * oc, oc);
+    columns bias = {mb, oc, diff_dst, diff_bias};
+    if (diff_weights)
+        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, oc, ic, mb, 1, diff_dst, oc, src, ic, 1,
+                    diff_weights, ic);
+    if (diff_bias) ki_parallel_for(oc, 16384 / mb + 16, sum_columns, &bias);
 }
 
 kith_status cpu_linear_grad(ki_backend *backend, const ki_edge *src_edge, const void *src,
@@ -74,7 +134,8 @@ static kith_status linear_backward(ki_kernel *kernel, kith_error *err) {
     (void)err;
     const linear *k = (linear *)kernel;
     const float *diff_dst = k->b.diff_dst[0];
-    add_grads(k->mb, k->ic, k->oc, k->b.src[0], diff_dst, k->b.param[KI_W].diff, k->b.param[KI_B].diff);
+    if (k->trains)
+        add_grads(k->mb, k->ic, k->oc, k->b.src[0], diff_dst, k->b.param[KI_W].diff, k->b.param[KI_B].diff);
     if (k->b.diff_src[0])
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, k->mb, k->ic, k->oc, 1, diff_dst, k->oc,
                     k->b.param[KI_W].value, k->ic, 0, k->b.diff_src[0], k->ic);

@@ -1,4 +1,5 @@
-/* conv2d, written as its definition: every dst value is one sum in double, in the order kh, kw, ic.
+/* conv2d, written as its definition: every dst value is one sum in double, in the order kh, kw, ic. With groups ic and oc count
+ * the channels of one group, where they are not all channels.
  *
  * The innermost loop runs along a row, over CHUNK sums kept on the stack, because a compiler can vectorise
  * this without changing the order of any sum. */
@@ -9,6 +10,7 @@ enum { CHUNK = 64, LANES = 8 };
 
 typedef struct conv {
     int64_t mb, ic, ih, iw, oc, oh, ow;
+    int64_t group_ic, group_oc; /* channels of a group */
     const ki_conv_attr *a;
     const ki_real *src, *weights, *bias, *diff_dst;
     ki_real *dst, *diff_src, *diff_weights, *diff_bias;
@@ -17,7 +19,10 @@ typedef struct conv {
 static conv conv_of(ki_kernel *kernel) {
     const ki_ref_kernel *k = ki_ref_of(kernel);
     const ki_ref_dims s = ki_ref_dims_of(&k->spec.src[0]), d = ki_ref_dims_of(&k->spec.dst);
+    const int64_t groups = k->attr.conv.groups ? k->attr.conv.groups : 1;
     return (conv){
+        .group_ic = s.c / groups,
+        .group_oc = d.c / groups,
         .mb = s.mb,
         .ic = s.c,
         .ih = s.h,
@@ -36,6 +41,9 @@ static conv conv_of(ki_kernel *kernel) {
         .diff_bias = ki_ref_diff(k, KI_B),
     };
 }
+
+/* The first channel that output channel oc reads. */
+static int64_t first_ic(const conv *c, int64_t oc) { return oc / c->group_oc * c->group_ic; }
 
 /* The first and one past the last ow in [begin, end) whose source column ow * sw - pw + kw is in
  * [low, high). */
@@ -65,10 +73,11 @@ static void forward_planes(void *context, int64_t begin, int64_t end) {
                     for (int64_t kw = 0; kw < a->kw; kw++) {
                         int64_t from = 0, to = 0;
                         ow_range(a, kw, 0, c->iw, w0, w1, &from, &to);
-                        for (int64_t ic = 0; ic < c->ic; ic++) {
-                            const ki_real *row = c->src + ((n * c->ic + ic) * c->ih + ih) * c->iw;
+                        for (int64_t ic = 0; ic < c->group_ic; ic++) {
+                            const int64_t channel = first_ic(c, oc) + ic;
+                            const ki_real *row = c->src + ((n * c->ic + channel) * c->ih + ih) * c->iw;
                             const double weight =
-                                (double)c->weights[((oc * c->ic + ic) * a->kh + kh) * a->kw + kw];
+                                (double)c->weights[((oc * c->group_ic + ic) * a->kh + kh) * a->kw + kw];
                             for (int64_t ow = from; ow < to; ow++)
                                 sum[ow - w0] += weight * (double)row[ow * a->sw - a->pw + kw];
                         }
@@ -87,6 +96,7 @@ static void backward_planes(void *context, int64_t begin, int64_t end) {
     const ki_conv_attr *a = c->a;
     for (int64_t plane = begin; plane < end; plane++) {
         const int64_t n = plane / c->ic, ic = plane % c->ic;
+        const int64_t first_oc = ic / c->group_ic * c->group_oc, in_group = ic % c->group_ic;
         for (int64_t ih = 0; ih < c->ih; ih++) {
             for (int64_t w0 = 0; w0 < c->iw; w0 += CHUNK) {
                 const int64_t w1 = w0 + CHUNK < c->iw ? w0 + CHUNK : c->iw;
@@ -97,10 +107,10 @@ static void backward_planes(void *context, int64_t begin, int64_t end) {
                     for (int64_t kw = 0; kw < a->kw; kw++) {
                         int64_t from = 0, to = 0;
                         ow_range(a, kw, w0, w1, 0, c->ow, &from, &to);
-                        for (int64_t oc = 0; oc < c->oc; oc++) {
+                        for (int64_t oc = first_oc; oc < first_oc + c->group_oc; oc++) {
                             const ki_real *row = c->diff_dst + ((n * c->oc + oc) * c->oh + oh) * c->ow;
                             const double weight =
-                                (double)c->weights[((oc * c->ic + ic) * a->kh + kh) * a->kw + kw];
+                                (double)c->weights[((oc * c->group_ic + in_group) * a->kh + kh) * a->kw + kw];
                             for (int64_t ow = from; ow < to; ow++)
                                 sum[ow * a->sw - a->pw + kw - w0] += weight * (double)row[ow];
                         }
@@ -113,6 +123,7 @@ static void backward_planes(void *context, int64_t begin, int64_t end) {
     }
 }
 
+/* ic: of all channels. */
 static double weight_gradient(const conv *c, int64_t oc, int64_t ic, int64_t kh, int64_t kw) {
     const ki_conv_attr *a = c->a;
     double lane[LANES] = {0};
@@ -137,14 +148,14 @@ static double weight_gradient(const conv *c, int64_t oc, int64_t ic, int64_t kh,
     return sum;
 }
 
-/* Items: kernels (oc, ic) of diff_weights. */
+/* Items: kernels (oc, ic of the group) of diff_weights. */
 static void backward_weights(void *context, int64_t begin, int64_t end) {
     const conv *c = context;
     for (int64_t item = begin; item < end; item++) {
+        const int64_t oc = item / c->group_ic, ic = first_ic(c, oc) + item % c->group_ic;
         ki_real *diff = c->diff_weights + item * c->a->kh * c->a->kw;
         for (int64_t kh = 0; kh < c->a->kh; kh++) {
-            for (int64_t kw = 0; kw < c->a->kw; kw++)
-                *diff++ += (ki_real)weight_gradient(c, item / c->ic, item % c->ic, kh, kw);
+            for (int64_t kw = 0; kw < c->a->kw; kw++) *diff++ += (ki_real)weight_gradient(c, oc, ic, kh, kw);
         }
     }
 }
@@ -181,7 +192,7 @@ static kith_status backward(ki_kernel *kernel, kith_error *err) {
     (void)err;
     conv c = conv_of(kernel);
     if (c.diff_src) ki_parallel_for(c.mb * c.ic, 1, backward_planes, &c);
-    if (c.diff_weights) ki_parallel_for(c.oc * c.ic, 1, backward_weights, &c);
+    if (c.diff_weights) ki_parallel_for(c.oc * c.group_ic, 1, backward_weights, &c);
     if (c.diff_bias) ki_parallel_for(c.oc, 1, backward_bias, &c);
     return KITH_OK;
 }

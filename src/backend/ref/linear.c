@@ -1,4 +1,4 @@
-/* linear: dst[n, oc] = sum over ic of weights[oc, ic] * src[n, ic] + bias[oc]. */
+/* linear: dst[n, oc] = sum over ic of weights[oc, ic] * src[n, ic] + bias[oc]; n counts vectors or tokens. */
 #include "backend/ref/ref.h"
 #include "base/parallel.h"
 
@@ -11,9 +11,9 @@ typedef struct linear {
 static linear linear_of(ki_kernel *kernel) {
     const ki_ref_kernel *k = ki_ref_of(kernel);
     return (linear){
-        .mb = k->spec.dst.shape.dim[0],
-        .ic = k->spec.src[0].shape.dim[1],
-        .oc = k->spec.dst.shape.dim[1],
+        .mb = ki_shape_rows(&k->spec.dst.shape),
+        .ic = ki_shape_width(&k->spec.src[0].shape),
+        .oc = ki_shape_width(&k->spec.dst.shape),
         .src = k->binding.src[0],
         .weights = k->binding.param[KI_W].value,
         .bias = k->binding.param[KI_B].value,

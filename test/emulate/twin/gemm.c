@@ -13,7 +13,7 @@ typedef struct product {
     int64_t m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c;
     int batch;
     float alpha, beta;
-    const void *a, *b;
+    const void *a, *b, *bias; /* bias NULL: none */
     void *c;
     ki_number a_type, c_type;
 } product;
@@ -43,7 +43,10 @@ static void product_run(const product *p, const void *pa, const void *pb, void *
                 (int)p->n);
     for (int64_t i = 0; i < p->m; i++) {
         for (int64_t j = 0; j < p->n; j++) {
-            const float value = c[i * p->n + j];
+            float value = c[i * p->n + j];
+            if (p->bias)
+                value += p->c_type == KI_NUMBER_BF16 ? ki_bf16_to_float(((const uint16_t *)p->bias)[j])
+                                                     : ((const float *)p->bias)[j];
             if (p->c_type == KI_NUMBER_BF16)
                 ((uint16_t *)pc)[i * p->ldc + j] = ki_float_to_bf16(value);
             else
@@ -76,8 +79,8 @@ kith_status ki_cuda_gemm_batched(ki_backend *backend, bool ta, bool tb, int64_t 
                                  const void *b, int64_t ldb, int64_t stride_b, float beta, void *c,
                                  ki_number c_type, int64_t ldc, int64_t stride_c, int batch,
                                  kith_error *err) {
-    const product p = {ta,       tb,    m,     n,    k, lda, ldb, ldc,    stride_a, stride_b,
-                       stride_c, batch, alpha, beta, a, b,   c,   a_type, c_type};
+    const product p = {ta,       tb,    m,     n,    k, lda, ldb,  ldc, stride_a, stride_b,
+                       stride_c, batch, alpha, beta, a, b,   NULL, c,   a_type,   c_type};
     if (m <= 0 || n <= 0 || batch <= 0) return KITH_OK;
     KI_CUDA(ki_emulate_run(ki_cuda_of(backend)->stream, batch_run, &p, sizeof p));
     return KITH_OK;
@@ -88,4 +91,27 @@ kith_status ki_cuda_gemm(ki_backend *backend, bool ta, bool tb, int64_t m, int64
                          void *c, ki_number c_type, int64_t ldc, kith_error *err) {
     return ki_cuda_gemm_batched(backend, ta, tb, m, n, k, alpha, a, a_type, lda, 0, b, ldb, 0, beta, c,
                                 c_type, ldc, 0, 1, err);
+}
+
+kith_status ki_cuda_gemm_bias(ki_backend *backend, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
+                              const void *a, ki_number a_type, int64_t lda, const void *b, int64_t ldb,
+                              const void *bias, void *c, ki_number c_type, int64_t ldc, kith_error *err) {
+    const product p = {.ta = ta,
+                       .tb = tb,
+                       .m = m,
+                       .n = n,
+                       .k = k,
+                       .lda = lda,
+                       .ldb = ldb,
+                       .ldc = ldc,
+                       .batch = 1,
+                       .alpha = 1,
+                       .a = a,
+                       .b = b,
+                       .bias = bias,
+                       .c = c,
+                       .a_type = a_type,
+                       .c_type = c_type};
+    KI_CUDA(ki_emulate_run(ki_cuda_of(backend)->stream, batch_run, &p, sizeof p));
+    return KITH_OK;
 }

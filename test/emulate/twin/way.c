@@ -1,7 +1,7 @@
 /* The passes of convolutions on the host: windows laid out as rows (im2col), then one product per image. Maps
  * and weights are read and written in their type; sums are float. There is one way and nothing to choose, but
  * gradients of weights come in all the kinds the device has: added to the masters' (1x1), packed in bf16, packed
- * in float. */
+ * in float. Convolutions in groups run in the device's own kernels. */
 #include <cblas.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,9 +140,11 @@ kith_status ki_conv_tune(ki_backend *backend, const ki_conv_problem *problem, ki
 }
 
 void ki_conv_way_free(ki_conv_way *way) { ki_free(way); }
-size_t ki_conv_way_workspace_bytes(const ki_conv_way *a) { return (void)a, (size_t)0; }
+size_t ki_conv_way_workspace_bytes(const ki_conv_way *a) {
+    return ki_cuda_conv_is_depthwise(&a->problem) ? ki_cuda_conv_depthwise_workspace(&a->problem) : 0;
+}
 ki_number ki_conv_way_diff_type(const ki_conv_way *a) {
-    return a->problem.kw == 3 ? a->problem.type : KI_NUMBER_FLOAT;
+    return a->problem.kw == 3 && a->problem.groups <= 1 ? a->problem.type : KI_NUMBER_FLOAT;
 }
 bool ki_conv_way_accumulates(const ki_conv_way *a) { return a->problem.plain_weights; }
 const char *ki_conv_way_text(const ki_conv_way *a) { return (void)a, "emulated"; }
@@ -155,6 +157,14 @@ kith_status ki_conv_way_bind(ki_conv_way *way, const ki_conv_io *io, kith_error 
 }
 
 kith_status ki_conv_way_run(ki_conv_way *a, cudaStream_t stream, kith_error *err) {
+    if (ki_cuda_conv_is_depthwise(&a->problem)) {
+        KI_CUDA(ki_cuda_conv_depthwise(&a->problem, &a->io, stream));
+        return KITH_OK;
+    }
+    if (a->problem.groups > 1) {
+        KI_CUDA(ki_cuda_conv_plain(&a->problem, &a->io, stream));
+        return KITH_OK;
+    }
     static void (*const runs[KI_N_CONV_PASSES])(void *) = {forward_run, diff_src_run, diff_weights_run};
     KI_CUDA(ki_emulate_run(stream, runs[a->problem.pass], &a, sizeof(void *)));
     return KITH_OK;

@@ -71,9 +71,10 @@ class Case:
         x = self.source()
         oc, kh = self.size("oc"), self.size("kh")
         kw, sh, ph = self.size("kw", kh), self.size("sh", 1), self.size("ph", 0)
-        w = self.leaf("weight", [oc, x.shape[1], kh, kw])
+        groups = self.size("groups", 1)
+        w = self.leaf("weight", [oc, x.shape[1] // groups, kh, kw])
         b = self.leaf("bias", [oc]) if "bias" in self.flag else None
-        return F.conv2d(x, w, b, stride=(sh, self.size("sw", sh)), padding=(ph, self.size("pw", ph)))
+        return F.conv2d(x, w, b, stride=(sh, self.size("sw", sh)), padding=(ph, self.size("pw", ph)), groups=groups)
 
     def do_batch_norm(self):
         x = self.source()
@@ -119,7 +120,7 @@ class Case:
 
     def do_linear(self):
         x = self.source()
-        w = self.leaf("weight", [self.size("oc"), x.shape[1]])
+        w = self.leaf("weight", [self.size("oc"), x.shape[-1]])
         b = self.leaf("bias", [self.size("oc")]) if "bias" in self.flag else None
         return F.linear(x, w, b)
 
@@ -128,12 +129,57 @@ class Case:
 
     def do_global_pool(self):
         x = self.source()
+        if "gem" in self.flag:
+            p = self.leaf("p", [1], 1.5, 4)
+            return x.clamp_min(1e-6).pow(p).mean((2, 3)).pow(1 / p)
         average, maximum = x.mean((2, 3)), x.flatten(2).max(2).values
         return average if "avg" in self.flag else maximum if "max" in self.flag else average + maximum
 
     def do_l2_norm(self):
         x = self.source()
         return x / x.norm(dim=1, keepdim=True).clamp_min(self.number.get("eps", 1e-12))
+
+    def positions(self, stored, h, w):
+        """Of [grid_h * grid_w, c], for a map of h x w."""
+        gh = self.size("gh")
+        gw, offset = self.size("gw", gh), self.number.get("offset", 0)
+        if (gh, gw) == (h, w):
+            return stored
+        x = stored.view(1, gh, gw, -1).permute(0, 3, 1, 2)
+        how = {"scale_factor": ((h + offset) / gh, (w + offset) / gw)} if offset else {"size": (h, w)}
+        y = F.interpolate(x, mode="bilinear" if "bilinear" in self.flag else "bicubic", align_corners=False,
+                          antialias="antialias" in self.flag, **how)
+        return y.flatten(2)[0].t()
+
+    def do_tokens(self):
+        x = self.source()
+        mb, c, h, w = x.shape
+        rows, pixels = [], x.flatten(2).transpose(1, 2)
+        own = 1 if "classpos" in self.flag else 0
+        first = self.leaf("class", [c])[None] if "class" in self.flag else None
+        if "gh" in self.number:
+            gh = self.size("gh")
+            stored = self.leaf("positions", [own + gh * self.size("gw", gh), c])
+            pixels = pixels + self.positions(stored[own:], h, w)
+            first = first + stored[:1] if own else first
+        if first is not None:
+            rows.append(first.expand(mb, 1, c))
+        if "registers" in self.number:
+            rows.append(self.leaf("registers", [self.size("registers"), c]).expand(mb, -1, -1))
+        return torch.cat(rows + [pixels], 1)
+
+    def do_grid(self):
+        h, skip = self.size("ih"), self.size("skip", 0)
+        w = self.size("iw", h)
+        x = self.leaf("src0", [self.size("mb"), skip + h * w, self.size("ic")])
+        return x[:, skip:].transpose(1, 2).unflatten(2, (h, w))
+
+    def do_token(self):
+        return self.source()[:, self.size("at", 0)]
+
+    def do_probe(self):
+        x = self.source()
+        return self.leaf("weight", [self.size("n", 1), x.shape[2]]).expand(len(x), -1, -1) + 0 * x.sum()
 
     def do_layer_norm(self):
         x = self.source()

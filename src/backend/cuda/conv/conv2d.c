@@ -90,14 +90,16 @@ void ki_conv_problems(const ki_backend *backend, const ki_kernel_spec *spec,
         .src = strides_of(&src),
         .dst = strides_of(&dst),
     };
+    const int64_t groups = a->groups > 1 ? a->groups : 1;
+    all.groups = groups;
     *ret_form = (ki_pack_form){.oc = (int)a->oc,
-                               .ic = (int)src.c,
+                               .ic = (int)(src.c / groups),
                                .kh = (int)a->kh,
                                .kw = (int)a->kw,
                                .packed_kw = (int)a->kw,
-                               .packed_ic = (int)ic,
+                               .packed_ic = (int)(ic / groups),
                                .fold = 1,
-                               .step = (int)ic};
+                               .step = (int)(ic / groups)};
     if (is_image && !spec->wants_diff_src[0]) fold_pixels(&all, ret_form);
     for (int i = 0; i < KI_N_CONV_PASSES; i++) {
         ret_problems[i] = all;
@@ -106,7 +108,7 @@ void ki_conv_problems(const ki_backend *backend, const ki_kernel_spec *spec,
     ret_problems[KI_CONV_FORWARD].has_bias = a->bias || spec->has_folded_bn || spec->has_relu;
     ret_problems[KI_CONV_FORWARD].has_relu = spec->has_relu;
     ret_problems[KI_CONV_DIFF_SRC].adds = spec->adds_diff_src;
-    ret_problems[KI_CONV_DIFF_WEIGHTS].plain_weights = a->kh == 1 && a->kw == 1 && ic == src.c;
+    ret_problems[KI_CONV_DIFF_WEIGHTS].plain_weights = a->kh == 1 && a->kw == 1 && ic == src.c && groups == 1;
     if (!spec->has_relu) return;
     /* Backward reads the gradient before the ReLU, which has no pitch. */
     const ki_conv_strides packed = {.image = dst.h * dst.w * dst.c, .row = dst.w * dst.c, .pixel = dst.c};
@@ -145,6 +147,12 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
     ki_conv_problems(backend, spec, problems, &k->form);
     k->problem = problems[KI_CONV_FORWARD];
     k->member = (ki_conv_member){.is_trained = k->is_trained, .type = k->problem.type};
+    if (k->attr.groups > 1 && spec->src[0].layout == KI_PLAIN) {
+        status = ki_fail(err, KITH_EUNSUPPORTED,
+                         "a convolution of images in %lld groups; wanted one of a map, or in one group",
+                         (long long)k->attr.groups);
+        goto done;
+    }
     if (!ki_pack_tile(&k->form, &k->member.pack.tiling)) {
         status = ki_fail(err, KITH_EUNSUPPORTED,
                          "kernel of %lld x %lld on %lld channels; wanted at most 4096 cells",

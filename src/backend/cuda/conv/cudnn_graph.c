@@ -93,10 +93,11 @@ static tensor_spec dst_spec(const ki_conv_problem *p, int64_t uid) {
 }
 
 static tensor_spec weights_spec(const ki_conv_problem *p) {
+    const int64_t ic = ki_conv_group_ic(p); /* fewer than the map's: cuDNN counts the groups by this */
     return (tensor_spec){.uid = UID_WEIGHTS,
                          .type = type_of(p->type),
-                         .dim = {p->oc, p->ic, p->kh, p->kw},
-                         .stride = {p->kh * p->kw * p->ic, 1, p->kw * p->ic, p->ic}};
+                         .dim = {p->oc, ic, p->kh, p->kw},
+                         .stride = {p->kh * p->kw * ic, 1, p->kw * ic, ic}};
 }
 
 /* A result inside the graph: float, never in memory. */

@@ -79,6 +79,12 @@ typedef struct ki_diff_rows {
 int ki_cuda_diff_runs(int64_t n_rows, int64_t c);
 cudaError_t ki_cuda_diff_rows(ki_number type, const ki_diff_rows *args, cudaStream_t stream);
 
+/* Depthwise convolutions (each channel a group) of square kernels 3, 5 or 7 wide, strides 1 or 2, and channels that are whole
+ * packs of 16 bytes. Weight gradients are packed floats. */
+bool ki_cuda_conv_is_depthwise(const ki_conv_problem *problem);
+size_t ki_cuda_conv_depthwise_workspace(const ki_conv_problem *problem);
+cudaError_t ki_cuda_conv_depthwise(const ki_conv_problem *problem, const ki_conv_io *io, cudaStream_t stream);
+
 /* A pass computed by plain loops: any sizes and strides, slow. Weight gradients are packed floats. */
 cudaError_t ki_cuda_conv_plain(const ki_conv_problem *problem, const ki_conv_io *io, cudaStream_t stream);
 

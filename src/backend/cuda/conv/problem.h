@@ -21,14 +21,24 @@ typedef struct ki_conv_strides {
 
 typedef struct ki_conv_problem {
     ki_conv_pass pass;
-    ki_number type; /* of activations and packed weights [oc, kh, kw, ic] */
+    ki_number type; /* of activations and packed weights [oc, kh, kw, ic of a group] */
     int64_t mb, ic, ih, iw, oc, oh, ow, kh, kw, sh, sw;
+    int64_t groups;                 /* of channels; 0: one */
     int64_t ph, pw, ph_end, pw_end; /* zero padding before and after */
     ki_conv_strides src, dst;
     bool has_bias, has_relu; /* forward */
     bool adds;               /* diff_src: added to what is there */
     bool plain_weights;      /* diff_weights: the master's gradient has the packed form (1x1) */
 } ki_conv_problem;
+
+/* The channels of the source that one output channel reads. */
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+    static inline int64_t
+    ki_conv_group_ic(const ki_conv_problem *p) {
+    return p->groups > 1 ? p->ic / p->groups : p->ic;
+}
 
 /* Pointers of a pass; those it does not use are ignored. Activations begin at multiples of 16 bytes. */
 typedef struct ki_conv_io {

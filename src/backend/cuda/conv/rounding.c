@@ -11,13 +11,14 @@ enum { CONSTANT_BYTE = 0x3f }; /* 0x3f3f is 0.746 in bf16 */
 
 static double middle_error(const ki_conv_problem *p, const uint16_t *diff, const float *sums, int n_runs) {
     const double constant = (double)ki_bf16_to_float(0x3f3f);
+    const int64_t ic = ki_conv_group_ic(p);
     double error = 0, total = 0;
     for (int64_t o = 0; o < p->oc; o++) {
         double sum = 0;
         for (int run = 0; run < n_runs; run++) sum += (double)sums[run * p->oc + o];
-        for (int64_t c = 0; c < p->ic; c++) {
+        for (int64_t c = 0; c < ic; c++) {
             const double off =
-                (double)ki_bf16_to_float(diff[((o * p->kh + p->ph) * p->kw + p->pw) * p->ic + c]) -
+                (double)ki_bf16_to_float(diff[((o * p->kh + p->ph) * p->kw + p->pw) * ic + c]) -
                 constant * sum;
             error += off * off;
             total += constant * sum * constant * sum;
@@ -45,7 +46,7 @@ static kith_status queue_known(ki_backend *backend, const ki_conv_problem *p, co
 
 kith_status ki_conv_rounding(ki_backend *backend, const ki_conv_problem *p, ki_conv_way *way,
                              const ki_conv_io *io, double *ret_off, kith_error *err) {
-    const size_t n = (size_t)(p->oc * p->kh * p->kw * p->ic);
+    const size_t n = (size_t)(p->oc * p->kh * p->kw * ki_conv_group_ic(p));
     const int n_runs = ki_cuda_diff_runs(p->mb * p->oh * p->ow, p->oc);
     const size_t n_sums = (size_t)n_runs * (size_t)p->oc;
     uint16_t *diff = NULL;

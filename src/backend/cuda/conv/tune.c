@@ -13,16 +13,18 @@
 static void write_key(const ki_backend *backend, const ki_conv_problem *p, char *key, size_t key_bytes) {
     static const char *const names[KI_N_CONV_PASSES] = {"forward", "diff_src", "diff_weights"};
     const ki_conv_strides *s = &p->src, *d = &p->dst;
+    char groups[32] = "";
+    if (p->groups > 1) ki_snprintf(groups, sizeof groups, " groups%lld", (long long)p->groups);
     ki_snprintf(key, key_bytes,
                 "%s %s mb%lld ic%lld ih%lld iw%lld oc%lld oh%lld ow%lld kh%lld kw%lld sh%lld sw%lld "
                 "p%lld,%lld,%lld,%lld "
-                "src%lld,%lld,%lld dst%lld,%lld,%lld%s%s%s%s%s%s",
+                "src%lld,%lld,%lld dst%lld,%lld,%lld%s%s%s%s%s%s%s",
                 names[p->pass], p->type == KI_NUMBER_BF16 ? "bf16" : "float32", (long long)p->mb,
                 (long long)p->ic, (long long)p->ih, (long long)p->iw, (long long)p->oc, (long long)p->oh,
                 (long long)p->ow, (long long)p->kh, (long long)p->kw, (long long)p->sh, (long long)p->sw,
                 (long long)p->ph, (long long)p->pw, (long long)p->ph_end, (long long)p->pw_end,
                 (long long)s->image, (long long)s->row, (long long)s->pixel, (long long)d->image,
-                (long long)d->row, (long long)d->pixel, p->has_bias ? " bias" : "",
+                (long long)d->row, (long long)d->pixel, groups, p->has_bias ? " bias" : "",
                 p->has_relu ? " relu" : "", p->adds ? " adds" : "", p->plain_weights ? " plain" : "",
                 backend->options.tf32 ? " tf32" : "", backend->options.deterministic ? " repeatable" : "");
 }

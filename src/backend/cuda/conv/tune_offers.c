@@ -143,6 +143,14 @@ static void add_products(ki_tune *t) {
     t->n_built = t->n;
 }
 
+static void add_depthwise(ki_tune *t) {
+    ki_tune_candidate *c = &t->candidate[t->n];
+    if (ki_conv_way_depthwise(t->backend, t->problem, &c->way, &t->why) != KITH_OK) return;
+    c->form = KI_N_CUDNN_FORMS;
+    t->stats.n_offered++;
+    t->n_built = ++t->n;
+}
+
 const ki_tune_candidate *ki_tune_first(const ki_tune *t) {
     for (int i = 0; i < t->n; i++) {
         if (t->candidate[i].way) return &t->candidate[i];
@@ -181,6 +189,7 @@ static void build_all(ki_tune *t) {
 void ki_tune_collect(ki_tune *t) {
     const double begin = ki_seconds_now();
     add_products(t);
+    add_depthwise(t);
     for (int is_second_try = 0; is_second_try < 2; is_second_try++) {
         if (ki_tune_first(t) && (ki_tune_takes_first(t) || is_second_try)) break;
         add_forms(t, is_second_try);

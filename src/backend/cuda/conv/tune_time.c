@@ -121,7 +121,7 @@ static kith_status make_tensors(ki_tune *t, ki_conv_io *ret_io, kith_error *err)
     }
     const size_t bytes[] = {(size_t)(p->mb * p->src.image) * each,
                             (size_t)(p->mb * p->dst.image) * each,
-                            (size_t)(p->oc * p->kh * p->kw * p->ic) * sizeof(float),
+                            (size_t)(p->oc * p->kh * p->kw * ki_conv_group_ic(p)) * sizeof(float),
                             (size_t)p->oc * sizeof(float),
                             (size_t)(p->mb * p->src.image) * each,
                             workspace_bytes};
@@ -234,7 +234,7 @@ kith_status ki_tune_pick(ki_tune *t, ki_conv_way **ret_best, kith_error *err) {
     for (int best = fastest(t); best >= 0; best = fastest(t)) {
         ki_conv_way *w = t->candidate[best].way;
         double off = 0;
-        if (checks && !ki_conv_way_accumulates(w))
+        if (checks && !ki_conv_way_accumulates(w) && ki_conv_way_diff_type(w) == KI_NUMBER_BF16)
             KI_CHECK(ki_conv_rounding(t->backend, t->problem, w, &io, &off, err));
         t->candidate[best].way = NULL;
         if (off < least_off) {

@@ -66,12 +66,23 @@ kith_status ki_conv_way_plain(ki_backend *backend, const ki_conv_problem *proble
     return KITH_OK;
 }
 
+kith_status ki_conv_way_depthwise(ki_backend *backend, const ki_conv_problem *problem, ki_conv_way **ret_way,
+                                  kith_error *err) {
+    if (!ki_cuda_conv_is_depthwise(problem))
+        return ki_fail(err, KITH_EUNSUPPORTED, "the kernels for depthwise convolutions do not fit");
+    KI_TRY(way_new(backend, problem, KI_WAY_DEPTHWISE, ret_way, err));
+    (*ret_way)->workspace_bytes = ki_cuda_conv_depthwise_workspace(problem);
+    ki_snprintf((*ret_way)->text, sizeof(*ret_way)->text, "depthwise");
+    return KITH_OK;
+}
+
 static bool has_no_gaps(const ki_conv_strides *s, int64_t h, int64_t w) {
     return s->row == w * s->pixel && s->image == h * s->row;
 }
 
 bool ki_conv_product(const ki_backend *backend, const ki_conv_problem *p, ki_lt_product *ret_product) {
-    if (p->kh != 1 || p->kw != 1 || p->sh != 1 || p->sw != 1 || p->ph || p->pw || p->ph_end || p->pw_end)
+    if (p->groups > 1 || p->kh != 1 || p->kw != 1 || p->sh != 1 || p->sw != 1 || p->ph || p->pw ||
+        p->ph_end || p->pw_end)
         return false;
     if (!has_no_gaps(&p->src, p->ih, p->iw) || !has_no_gaps(&p->dst, p->oh, p->ow)) return false;
     if (p->pass == KI_CONV_DIFF_WEIGHTS && !p->plain_weights) return false;
@@ -210,6 +221,7 @@ static kith_status parse_cudnn(ki_backend *backend, const ki_conv_problem *probl
 kith_status ki_conv_way_parse(ki_backend *backend, const ki_conv_problem *problem, const char *text,
                               ki_conv_way **ret_way, kith_error *err) {
     if (strcmp(text, "plain") == 0) return ki_conv_way_plain(backend, problem, ret_way, err);
+    if (strcmp(text, "depthwise") == 0) return ki_conv_way_depthwise(backend, problem, ret_way, err);
     if (strncmp(text, "lt ", 3) == 0) return parse_lt(backend, problem, text + 3, ret_way, err);
     if (strncmp(text, "cudnn ", 6) == 0) return parse_cudnn(backend, problem, text + 6, ret_way, err);
     return ki_fail(err, KITH_EUNSUPPORTED, "not a way to compute a convolution: %.60s", text);
@@ -278,6 +290,10 @@ kith_status ki_conv_way_run(ki_conv_way *w, cudaStream_t stream, kith_error *err
     const ki_conv_problem *p = &w->problem;
     if (w->kind == KI_WAY_PLAIN) {
         KI_CUDA(ki_cuda_conv_plain(p, &w->io, stream));
+        return KITH_OK;
+    }
+    if (w->kind == KI_WAY_DEPTHWISE) {
+        KI_CUDA(ki_cuda_conv_depthwise(p, &w->io, stream));
         return KITH_OK;
     }
     return w->kind == KI_WAY_LT ? run_lt(w, stream, err) : run_cudnn(w, stream, err);

@@ -6,7 +6,7 @@
 #include "backend/cuda/gemm/lt.h"
 #include "backend/cuda/libraries.h"
 
-typedef enum ki_conv_way_kind { KI_WAY_PLAIN, KI_WAY_LT, KI_WAY_CUDNN } ki_conv_way_kind;
+typedef enum ki_conv_way_kind { KI_WAY_PLAIN, KI_WAY_DEPTHWISE, KI_WAY_LT, KI_WAY_CUDNN } ki_conv_way_kind;
 
 enum { KI_CONV_TEXT = 640 };
 
@@ -43,6 +43,9 @@ kith_status ki_conv_way_parse(ki_backend *backend, const ki_conv_problem *proble
 
 kith_status ki_conv_way_plain(ki_backend *backend, const ki_conv_problem *problem, ki_conv_way **ret_way,
                               kith_error *err);
+/* Our own kernels for depthwise convolutions; KITH_EUNSUPPORTED where they do not fit. */
+kith_status ki_conv_way_depthwise(ki_backend *backend, const ki_conv_problem *problem, ki_conv_way **ret_way,
+                                  kith_error *err);
 /* Is the pass a product of matrices? Then its sizes. */
 bool ki_conv_product(const ki_backend *backend, const ki_conv_problem *problem, ki_lt_product *ret_product);
 kith_status ki_conv_way_lt(ki_backend *backend, const ki_conv_problem *problem,

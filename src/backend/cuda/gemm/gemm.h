@@ -32,6 +32,11 @@ kith_status ki_cuda_gemm_batched(ki_backend *backend, bool ta, bool tb, int64_t 
                                  const void *b, int64_t ldb, int64_t stride_b, float beta, void *c,
                                  ki_number c_type, int64_t ldc, int64_t stride_c, int batch, kith_error *err);
 
+/* c [m, n] = op(a) op(b) + bias in every row; bias is [n], of c's type. */
+kith_status ki_cuda_gemm_bias(ki_backend *backend, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
+                              const void *a, ki_number a_type, int64_t lda, const void *b, int64_t ldb,
+                              const void *bias, void *c, ki_number c_type, int64_t ldc, kith_error *err);
+
 #ifdef __cplusplus
 }
 #endif

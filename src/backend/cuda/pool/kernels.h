@@ -45,6 +45,23 @@ typedef struct ki_cuda_global_args {
 cudaError_t ki_cuda_global_forward(cudaStream_t stream, const ki_cuda_global_args *global);
 cudaError_t ki_cuda_global_backward(cudaStream_t stream, const ki_cuda_global_args *global);
 
+/* The generalised mean. `saved` [mb, c, 3] is written by forward unless NULL, and read by backward: the largest number, the
+ * factor of the source's gradient, and the derivative by p. */
+typedef struct ki_cuda_gem_args {
+    bool is_bf16;
+    int64_t mb, c, hw, pitch;
+    float least;
+    const void *src;
+    const float *p;
+    float *dst, *saved;
+    const float *diff_dst;
+    void *diff_src; /* NULL: not wanted */
+    float *diff_p;  /* added to; NULL: not wanted */
+} ki_cuda_gem_args;
+
+cudaError_t ki_cuda_gem_forward(cudaStream_t stream, const ki_cuda_gem_args *gem);
+cudaError_t ki_cuda_gem_backward(cudaStream_t stream, const ki_cuda_gem_args *gem);
+
 #ifdef __cplusplus
 }
 #endif

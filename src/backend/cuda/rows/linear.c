@@ -1,7 +1,11 @@
-/* dst = src W^T + b in float: [mb, ic] and [oc, ic] plain. Linear layers are small compared with the maps
- * before them, so they are computed in float in every precision. */
+/* dst = src W^T + b: rows [mb, ic] and [oc, ic] plain.
+ *
+ * Vectors are small compared with the maps before them, so they are computed in float in every precision. Tokens are in the
+ * backend's precision. In bf16 weights and bias are then kept a second time in bf16, packed with those of the convolutions
+ * (conv/group.h); their gradients are float sums, added to the masters'. */
 #include "backend/cuda/rows/linear.h"
 
+#include "backend/cuda/conv/group.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/gemm/gemm.h"
 #include "backend/cuda/rows/kernels.h"
@@ -9,66 +13,151 @@
 typedef struct linear {
     ki_kernel base;
     int64_t mb, ic, oc;
+    bool is_tokens, is_trained;
+    ki_number type;
     ki_binding b;
+    const void *weights, *bias; /* in `type`; bias NULL: none */
+    void *memory;               /* of those in bf16; NULL: they are the masters */
+    ki_conv_member member;
 } linear;
 
-static void linear_free(ki_kernel *kernel) { ki_free(kernel); }
+static void linear_free(ki_kernel *kernel) {
+    linear *k = (linear *)kernel;
+    ki_conv_member_leave(kernel->backend, &k->member);
+    ki_cuda_free(kernel->backend, k->memory);
+    ki_free(k);
+}
+
+/* Rows of column sums of a bias' gradient: with many rows they are summed in parts first. */
+static int n_runs_of(int64_t mb, int64_t oc) { return mb > 256 ? ki_cuda_diff_runs(mb, oc) : 1; }
+
+static bool is_summed_twice(const linear *k) {
+    return k->is_trained && (k->type == KI_NUMBER_BF16 || n_runs_of(k->mb, k->oc) > 1);
+}
 
 static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                                  ki_kernel **ret_kernel, kith_error *err) {
     linear *k = NULL;
+    const ki_cuda_map src = ki_cuda_map_of(backend, &spec->src[0]), dst = ki_cuda_map_of(backend, &spec->dst);
     KI_TRY(ki_kernel_new(backend, &ki_cuda_linear, sizeof *k, &k, err));
-    k->mb = spec->dst.shape.dim[0];
-    k->ic = spec->src[0].shape.dim[1];
-    k->oc = spec->dst.shape.dim[1];
-    *ret_info = (ki_kernel_info){.backward_reads_src = true};
+    k->mb = dst.n;
+    k->ic = src.c;
+    k->oc = dst.c;
+    k->is_tokens = spec->dst.shape.n_dims == 3;
+    k->is_trained = spec->wants_diff_params;
+    k->type = src.is_bf16 ? KI_NUMBER_BF16 : KI_NUMBER_FLOAT;
+    *ret_info = (ki_kernel_info){.backward_reads_src = k->is_trained};
+    if (spec->attr->linear.bias && is_summed_twice(k))
+        ret_info->scratch_bytes = (size_t)n_runs_of(k->mb, k->oc) * (size_t)k->oc * sizeof(float);
     *ret_kernel = &k->base;
     return KITH_OK;
 }
 
-static kith_status linear_bind(ki_kernel *kernel, const ki_binding *binding, kith_error *err) {
-    (void)err;
-    ((linear *)kernel)->b = *binding;
+/* Memory for weights and bias in bf16, and how they get there. */
+static kith_status bind_packed(linear *k, const ki_param_slot *param, kith_error *err) {
+    const size_t weights = ki_round_up((size_t)(k->oc * k->ic) * ki_number_bytes(k->type), 256),
+                 bias = param[KI_B].value ? ki_round_up((size_t)k->oc * sizeof(float), 256) : 0;
+    const int ic = (int)k->ic;
+    ki_pack_item *pack = &k->member.pack;
+    KI_TRY(ki_cuda_alloc(k->base.backend, weights + 2 * bias, &k->memory, err));
+    char *at = k->memory;
+    *pack = (ki_pack_item){.form = {.oc = (int)k->oc,
+                                    .ic = ic,
+                                    .kh = 1,
+                                    .kw = 1,
+                                    .packed_kw = 1,
+                                    .packed_ic = ic,
+                                    .fold = 1,
+                                    .step = ic},
+                           .weights = param[KI_W].value,
+                           .bias = param[KI_B].value,
+                           .packed = at,
+                           .packed_bias = bias ? (float *)(void *)(at + weights) : NULL,
+                           .stored_bias = bias ? at + weights + bias : NULL};
+    if (!ki_pack_tile(&pack->form, &pack->tiling))
+        return ki_fail(err, KITH_EINTERNAL, "weights of %d x %d cannot be packed", (int)k->oc, ic);
+    k->member.type = k->type;
+    k->weights = pack->packed;
+    k->bias = pack->stored_bias;
     return KITH_OK;
+}
+
+static kith_status linear_bind(ki_kernel *kernel, const ki_binding *binding, kith_error *err) {
+    linear *k = (linear *)kernel;
+    k->b = *binding;
+    if (k->type == KI_NUMBER_BF16) return bind_packed(k, binding->param, err);
+    k->weights = binding->param[KI_W].value;
+    k->bias = binding->param[KI_B].value;
+    return KITH_OK;
+}
+
+static kith_status linear_pack(ki_kernel *kernel, kith_error *err) {
+    linear *k = (linear *)kernel;
+    return k->memory ? ki_conv_pack_later(kernel->backend, &k->member, err) : KITH_OK;
 }
 
 static kith_status linear_forward(ki_kernel *kernel, kith_error *err) {
     const linear *k = (linear *)kernel;
-    const float *bias = k->b.param[KI_B].value;
-    if (bias) KI_CUDA(ki_cuda_spread_rows(k->mb, k->oc, bias, k->b.dst, ki_cuda_of(kernel->backend)->stream));
-    return ki_cuda_gemm(kernel->backend, false, true, k->mb, k->oc, k->ic, 1, k->b.src[0], KI_NUMBER_FLOAT,
-                        k->ic, k->b.param[KI_W].value, k->ic, bias ? 1 : 0, k->b.dst, KI_NUMBER_FLOAT, k->oc,
-                        err);
+    ki_backend *backend = kernel->backend;
+    if (k->memory) KI_TRY(ki_conv_pack_now(backend, err));
+    if (k->is_tokens && k->bias)
+        return ki_cuda_gemm_bias(backend, false, true, k->mb, k->oc, k->ic, k->b.src[0], k->type, k->ic,
+                                 k->weights, k->ic, k->bias, k->b.dst, k->type, k->oc, err);
+    if (k->bias) KI_CUDA(ki_cuda_spread_rows(k->mb, k->oc, k->bias, k->b.dst, ki_cuda_of(backend)->stream));
+    return ki_cuda_gemm(backend, false, true, k->mb, k->oc, k->ic, 1, k->b.src[0], k->type, k->ic, k->weights,
+                        k->ic, k->bias ? 1 : 0, k->b.dst, k->type, k->oc, err);
 }
 
-static kith_status add_gradients(ki_backend *backend, int64_t mb, int64_t ic, int64_t oc, const float *src,
-                                 const float *diff_dst, float *diff_weights, float *diff_bias,
-                                 kith_error *err) {
-    if (diff_bias) KI_CUDA(ki_cuda_add_columns(mb, oc, diff_dst, diff_bias, ki_cuda_of(backend)->stream));
-    return ki_cuda_gemm(backend, true, false, oc, ic, mb, 1, diff_dst, KI_NUMBER_FLOAT, oc, src, ic, 1,
-                        diff_weights, KI_NUMBER_FLOAT, ic, err);
+/* diff_weights [oc, ic] += diff_dst^T src */
+static kith_status add_weights(ki_backend *backend, int64_t mb, int64_t ic, int64_t oc, ki_number type,
+                               const void *src, const void *diff_dst, float *diff_weights, kith_error *err) {
+    return ki_cuda_gemm(backend, true, false, oc, ic, mb, 1, diff_dst, type, oc, src, ic, 1, diff_weights,
+                        KI_NUMBER_FLOAT, ic, err);
+}
+
+static kith_status add_bias(const linear *k, kith_error *err) {
+    cudaStream_t stream = ki_cuda_of(k->base.backend)->stream;
+    float *diff = k->b.param[KI_B].diff;
+    if (!is_summed_twice(k)) {
+        KI_CUDA(ki_cuda_add_columns(k->mb, k->oc, k->b.diff_dst[0], diff, stream));
+        return KITH_OK;
+    }
+    const ki_diff_rows rows = {.n_rows = k->mb,
+                               .c = k->oc,
+                               .pitch = k->oc,
+                               .n_parts = 1,
+                               .n_runs = n_runs_of(k->mb, k->oc),
+                               .part = {k->b.diff_dst[0]},
+                               .sums = k->b.scratch};
+    KI_CUDA(ki_cuda_diff_rows(k->type, &rows, stream));
+    KI_CUDA(ki_cuda_add_columns(rows.n_runs, k->oc, rows.sums, diff, stream));
+    return KITH_OK;
 }
 
 static kith_status linear_backward(ki_kernel *kernel, kith_error *err) {
     const linear *k = (linear *)kernel;
+    ki_backend *backend = kernel->backend;
     const ki_param_slot *param = k->b.param;
-    KI_TRY(add_gradients(kernel->backend, k->mb, k->ic, k->oc, k->b.src[0], k->b.diff_dst[0],
-                         param[KI_W].diff, param[KI_B].diff, err));
+    if (k->is_trained && param[KI_B].diff) KI_TRY(add_bias(k, err));
+    if (k->is_trained && param[KI_W].diff)
+        KI_TRY(add_weights(backend, k->mb, k->ic, k->oc, k->type, k->b.src[0], k->b.diff_dst[0],
+                           param[KI_W].diff, err));
     if (!k->b.diff_src[0]) return KITH_OK;
-    return ki_cuda_gemm(kernel->backend, false, false, k->mb, k->ic, k->oc, 1, k->b.diff_dst[0],
-                        KI_NUMBER_FLOAT, k->oc, param[KI_W].value, k->ic, 0, k->b.diff_src[0],
-                        KI_NUMBER_FLOAT, k->ic, err);
+    return ki_cuda_gemm(backend, false, false, k->mb, k->ic, k->oc, 1, k->b.diff_dst[0], k->type, k->oc,
+                        k->weights, k->ic, 0, k->b.diff_src[0], k->type, k->ic, err);
 }
 
 kith_status ki_cuda_linear_grad(ki_backend *backend, const ki_edge *src_edge, const void *src,
                                 const ki_real *diff_dst, int64_t oc, ki_real *diff_weights,
                                 ki_real *diff_bias, kith_error *err) {
-    return add_gradients(backend, src_edge->shape.dim[0], src_edge->shape.dim[1], oc, src, diff_dst,
-                         diff_weights, diff_bias, err);
+    const int64_t mb = src_edge->shape.dim[0], ic = src_edge->shape.dim[1];
+    if (diff_bias) KI_CUDA(ki_cuda_add_columns(mb, oc, diff_dst, diff_bias, ki_cuda_of(backend)->stream));
+    return add_weights(backend, mb, ic, oc, KI_NUMBER_FLOAT, src, diff_dst, diff_weights, err);
 }
 
 const ki_kernel_type ki_cuda_linear = {.create = linear_create,
                                        .bind = linear_bind,
+                                       .pack = linear_pack,
                                        .forward = linear_forward,
                                        .backward = linear_backward,
                                        .free = linear_free};
