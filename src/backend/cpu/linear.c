@@ -6,7 +6,6 @@
 typedef struct linear {
     ki_kernel base;
     int mb, ic, oc;
-    bool trains;
     ki_binding b;
 } linear;
 
@@ -28,8 +27,7 @@ static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec
     k->mb = (int)mb;
     k->ic = (int)ic;
     k->oc = (int)oc;
-    k->trains = spec->wants_diff_params;
-    *ret_info = (ki_kernel_info){.backward_reads_src = true};
+    *ret_info = (ki_kernel_info){.backward_reads_src = !spec->keeps_params, .skips_diffs = true};
     *ret_kernel = &k->base;
     return KITH_OK;
 }
@@ -74,7 +72,8 @@ static kith_status linear_backward(ki_kernel *kernel, kith_error *err) {
     (void)err;
     const linear *k = (linear *)kernel;
     const float *diff_dst = k->b.diff_dst[0];
-    add_grads(k->mb, k->ic, k->oc, k->b.src[0], diff_dst, k->b.param[KI_W].diff, k->b.param[KI_B].diff);
+    if (k->b.param[KI_W].diff)
+        add_grads(k->mb, k->ic, k->oc, k->b.src[0], diff_dst, k->b.param[KI_W].diff, k->b.param[KI_B].diff);
     if (k->b.diff_src[0])
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, k->mb, k->ic, k->oc, 1, diff_dst, k->oc,
                     k->b.param[KI_W].value, k->ic, 0, k->b.diff_src[0], k->ic);

@@ -21,7 +21,7 @@ static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec
     k->mb = spec->dst.shape.dim[0];
     k->ic = spec->src[0].shape.dim[1];
     k->oc = spec->dst.shape.dim[1];
-    *ret_info = (ki_kernel_info){.backward_reads_src = true};
+    *ret_info = (ki_kernel_info){.backward_reads_src = !spec->keeps_params, .skips_diffs = true};
     *ret_kernel = &k->base;
     return KITH_OK;
 }
@@ -52,8 +52,9 @@ static kith_status add_gradients(ki_backend *backend, int64_t mb, int64_t ic, in
 static kith_status linear_backward(ki_kernel *kernel, kith_error *err) {
     const linear *k = (linear *)kernel;
     const ki_param_slot *param = k->b.param;
-    KI_TRY(add_gradients(kernel->backend, k->mb, k->ic, k->oc, k->b.src[0], k->b.diff_dst[0],
-                         param[KI_W].diff, param[KI_B].diff, err));
+    if (param[KI_W].diff)
+        KI_TRY(add_gradients(kernel->backend, k->mb, k->ic, k->oc, k->b.src[0], k->b.diff_dst[0],
+                             param[KI_W].diff, param[KI_B].diff, err));
     if (!k->b.diff_src[0]) return KITH_OK;
     return ki_cuda_gemm(kernel->backend, false, false, k->mb, k->ic, k->oc, 1, k->b.diff_dst[0],
                         KI_NUMBER_FLOAT, k->oc, param[KI_W].value, k->ic, 0, k->b.diff_src[0],
