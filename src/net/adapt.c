@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "net/layers.h"
+#include "net/depth.h"
 
 static const char lora_a[] = "lora_a.weight", lora_b[] = "lora_b.weight", lora_scale[] = "lora_scale.weight";
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "net/layers.h"
+#include "net/depth.h"
 #include "train/learner_inside.h"
 #include "train/taps.h"
 
@@ -135,19 +135,19 @@ kith_status ki_learner_course(ki_learner *l, int64_t m, bool *ret_is_new, kith_e
 static kith_status rates_of(const ki_learner_settings *s, double decay, ki_optim_param *param, int n,
                             kith_error *err) {
     const ki_graph *graph = s->net->graph;
-    ki_layers layers = {0};
+    ki_depths depths = {0};
     if (decay == 1) return KITH_OK;
-    KI_TRY(ki_layers_find(s->net, &layers, err));
+    KI_TRY(ki_depths_find(s->net, &depths, err));
     for (int i = 0; i < ki_graph_count(graph); i++) {
         const ki_node *node = ki_graph_node(graph, i);
         for (int p = 0; p < node->n_params; p++) {
             for (int k = 0; k < n; k++) {
                 if (strcmp(param[k].name, node->param[p].name) == 0)
-                    param[k].lr = ki_layers_rate(&layers, i, decay);
+                    param[k].lr = ki_depths_rate(&depths, i, decay);
             }
         }
     }
-    ki_layers_release(&layers);
+    ki_depths_release(&depths);
     return KITH_OK;
 }
 

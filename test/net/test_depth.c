@@ -1,5 +1,5 @@
 /* Depths of layers, as BEiT counts them: the stem 0, blocks from 1, the rest n + 1. */
-#include "net/layers.h"
+#include "net/depth.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,17 +12,17 @@ typedef struct row {
 } row;
 
 static void check(const ki_net *net, const char *what, int n, const row *rows) {
-    ki_layers layers;
+    ki_depths depths;
     kith_error err;
-    assert_ok(ki_layers_find(net, &layers, &err), &err);
-    if (layers.n != n) fail_msg("%s has %d blocks; wanted %d", what, layers.n, n);
+    assert_ok(ki_depths_find(net, &depths, &err), &err);
+    if (depths.n != n) fail_msg("%s has %d blocks; wanted %d", what, depths.n, n);
     for (; rows->node; rows++) {
         const int node = ki_graph_find(net->graph, rows->node);
         if (node < 0) fail_msg("%s has no node %s", what, rows->node);
-        if (layers.depth[node] != rows->depth)
-            fail_msg("%s: %s has depth %d; wanted %d", what, rows->node, layers.depth[node], rows->depth);
+        if (depths.depth[node] != rows->depth)
+            fail_msg("%s: %s has depth %d; wanted %d", what, rows->node, depths.depth[node], rows->depth);
     }
-    ki_layers_release(&layers);
+    ki_depths_release(&depths);
 }
 
 static void test_backbones(void **state) {
@@ -132,12 +132,12 @@ static void test_names(void **state) {
 
 static void test_rates(void **state) {
     (void)state;
-    ki_layers layers = {.n = 12, .depth = (int[]){0, 1, 12, 13}};
+    ki_depths depths = {.n = 12, .depth = (int[]){0, 1, 12, 13}};
     const double wanted[] = {0.023757264018058777, 0.03167635202407837, 0.75, 1}; /* 0.75^13, ^12, ^1, ^0 */
     for (int i = 0; i < 4; i++) {
-        const double found = ki_layers_rate(&layers, i, 0.75);
+        const double found = ki_depths_rate(&depths, i, 0.75);
         if (!(fabs(found - wanted[i]) < 1e-12))
-            fail_msg("depth %d: %g, wanted %g", layers.depth[i], found, wanted[i]);
+            fail_msg("depth %d: %g, wanted %g", depths.depth[i], found, wanted[i]);
     }
 }
 

@@ -1,5 +1,5 @@
 /* Depths of nodes, from their names and their order. */
-#include "net/layers.h"
+#include "net/depth.h"
 
 #include <math.h>
 #include <string.h>
@@ -110,37 +110,37 @@ static int end_of_backbone(const ki_net *net) {
                                                                          : ki_graph_count(net->graph) - 1;
 }
 
-kith_status ki_layers_find(const ki_net *net, ki_layers *ret, kith_error *err) {
+kith_status ki_depths_find(const ki_net *net, ki_depths *ret, kith_error *err) {
     const ki_graph *graph = net->graph;
     const int n_nodes = ki_graph_count(graph), end = end_of_backbone(net);
-    ki_layers layers = {0};
-    KI_TRY(ki_zalloc_or(&layers.depth, (size_t)n_nodes, sizeof *layers.depth, "the network's layers", err));
-    int *depth = layers.depth, first = 0;
+    ki_depths depths = {0};
+    KI_TRY(ki_zalloc_or(&depths.depth, (size_t)n_nodes, sizeof *depths.depth, "the network's layers", err));
+    int *depth = depths.depth, first = 0;
     bool has_words = false;
     if (net->backbone->layers) {
-        layers.n = number_listed(graph, net->backbone->layers, end, depth);
+        depths.n = number_listed(graph, net->backbone->layers, end, depth);
     } else {
-        layers.n = number_blocks(graph, end, depth);
-        has_words = layers.n == 0;
-        if (has_words) layers.n = number_words(graph, end, depth);
+        depths.n = number_blocks(graph, end, depth);
+        has_words = depths.n == 0;
+        if (has_words) depths.n = number_words(graph, end, depth);
     }
     /* The stem ends at the first block; what is in no block belongs to the next. */
     while (first <= end && !depth[first]) first++;
-    int next = layers.n + 1;
+    int next = depths.n + 1;
     for (int i = n_nodes - 1; i >= first && !has_words; i--) {
         if (i <= end && depth[i]) next = depth[i];
         depth[i] = next;
     }
-    for (int i = end + 1; i < n_nodes; i++) depth[i] = layers.n + 1;
-    *ret = layers;
+    for (int i = end + 1; i < n_nodes; i++) depth[i] = depths.n + 1;
+    *ret = depths;
     return KITH_OK;
 }
 
-void ki_layers_release(ki_layers *layers) {
-    ki_free(layers->depth);
-    *layers = (ki_layers){0};
+void ki_depths_release(ki_depths *depths) {
+    ki_free(depths->depth);
+    *depths = (ki_depths){0};
 }
 
-double ki_layers_rate(const ki_layers *layers, int node, double decay) {
-    return pow(decay, layers->n + 1 - layers->depth[node]);
+double ki_depths_rate(const ki_depths *depths, int node, double decay) {
+    return pow(decay, depths->n + 1 - depths->depth[node]);
 }

@@ -8,21 +8,21 @@
  * (stages.2.blocks.5.mlp). What lies between two blocks, as a downsampling, belongs to the second, as in timm. In a network without
  * such names a layer begins at each convolution or linear layer whose first part of the name is new (inception3a, block1), and the first of
  * them is the stem; or the backbone's record lists its layers. */
-#ifndef KI_LAYERS_H
-#define KI_LAYERS_H
+#ifndef KI_DEPTH_H
+#define KI_DEPTH_H
 
 #include "net/net.h"
 
-typedef struct ki_layers {
+typedef struct ki_depths {
     int n;      /* blocks */
     int *depth; /* [nodes of the graph] 0 … n + 1 */
-} ki_layers;
+} ki_depths;
 
-/* Release with ki_layers_release. */
-kith_status ki_layers_find(const ki_net *net, ki_layers *ret_layers, kith_error *err);
-void ki_layers_release(ki_layers *layers); /* fine on a zeroed struct */
+/* Release with ki_depths_release. */
+kith_status ki_depths_find(const ki_net *net, ki_depths *ret_depths, kith_error *err);
+void ki_depths_release(ki_depths *depths); /* fine on a zeroed struct */
 /* What the rate of the node's parameters is multiplied by. */
-double ki_layers_rate(const ki_layers *layers, int node, double decay);
+double ki_depths_rate(const ki_depths *depths, int node, double decay);
 
 /* Is `name` the layer, or does it begin with it and a dot or an underscore? */
 bool ki_layer_has(const char *layer, const char *name);
