@@ -47,12 +47,12 @@ static void make_plan(side *s) {
 }
 
 /* An mlp of two layers with layer norms, adapted as `how` says. */
-static side side_make(const char *device, const ki_adaptation *how) {
+static side side_make_dropout(const char *device, const ki_adaptation *how, double dropout) {
     side s = {.backend = op_backend(device, NULL)};
     kith_error err;
     ki_value *settings = NULL;
-    char yaml[64];
-    snprintf(yaml, sizeof yaml, "{width: %d, depth: 2, norm: layer}", WIDTH);
+    char yaml[96];
+    snprintf(yaml, sizeof yaml, "{width: %d, depth: 2, norm: layer, dropout: %g}", WIDTH, dropout);
     assert_ok(ki_yaml_parse(yaml, strlen(yaml), "test", &s.arena, &settings, &err), &err);
     const ki_net_options options = {.backbone = "mlp", .settings = settings, .c = IN, .embedding = DIM};
     assert_ok(ki_net_init(&options, &s.net, &err), &err);
@@ -61,6 +61,10 @@ static side side_make(const char *device, const ki_adaptation *how) {
     assert_ok(ki_adapt(how, 5, s.backend, &s.net, &s.params, &err), &err);
     make_plan(&s);
     return s;
+}
+
+static side side_make(const char *device, const ki_adaptation *how) {
+    return side_make_dropout(device, how, 0);
 }
 
 static void side_release(side *s) {
@@ -144,6 +148,21 @@ static void check_trained(const char *device) {
     }
     assert_int_equal(n, N_ROWS(wanted));
     side_release(&lora);
+}
+
+/* What is frozen does not drop anything: step after step it gives the same. */
+static void check_no_dropout(const char *device) {
+    static const char *const freeze[] = {"", "backbone"};
+    for (int is_frozen = 0; is_frozen < 2; is_frozen++) {
+        static ki_real a[MB * DIM], b[MB * DIM];
+        side s = side_make_dropout(device, &(ki_adaptation){.freeze = freeze[is_frozen]}, 0.5);
+        side_step(&s, a);
+        side_step(&s, b);
+        if ((memcmp(a, b, sizeof a) == 0) != is_frozen)
+            fail_msg("%s, freeze '%s': two steps give %s", device, freeze[is_frozen],
+                     is_frozen ? "other vectors" : "the same vectors");
+        side_release(&s);
+    }
 }
 
 static const char *file(void) {

@@ -141,6 +141,11 @@ static void check_frozen_beginning(const char *device) {
     if (!(b.n_backward + 6 <= a.n_backward))
         fail_msg("%s: %d kernels run backward with a frozen beginning, %d without; wanted 6 fewer", device,
                  b.n_backward, a.n_backward);
+    /* conv1's batch norm, as for inference */
+    const int n_folded = part.backend->type->kernels.can_fold_bn ? 1 : 0;
+    if (a.n_folded_bn != 0 || b.n_folded_bn != n_folded)
+        fail_msg("%s: %d batch norms are folded, %d without; wanted %d and 0", device, b.n_folded_bn,
+                 a.n_folded_bn, n_folded);
     assert_true(ki_params_trained_n(part.params) < ki_params_trained_n(all.params));
     side_release(&all);
     side_release(&part);
