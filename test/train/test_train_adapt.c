@@ -167,6 +167,28 @@ static void test_the_model_is_the_average(void **state) {
     kith_tensors_free(checkpoint);
 }
 
+/* So is the best model, which was chosen by the scores of the average. */
+static void test_the_best_model_is_an_average(void **state) {
+    (void)state;
+    kith_error err;
+    kith_array x, average;
+    char name[128];
+    trained("best-average",
+            "-q -s checkpoint.every=10 -s checkpoint.keep=9 -s optim.ema=0.5 -s data.validation=0.4");
+    kith_tensors *best = model_of("best-average", "best.safetensors");
+    const char *step = kith_tensors_metadata(best, "kith.step");
+    if (!step || atoi(step) == 0)
+        fail_msg("the best model is that of step %s; wanted 10, 20 or 30", step ? step : "?");
+    snprintf(name, sizeof name, "checkpoints/step-%08d.safetensors", atoi(step));
+    kith_tensors *checkpoint = model_of("best-average", name);
+    assert_ok(kith_tensors_get(best, "conv1.weight", &x, &err), &err);
+    assert_ok(kith_tensors_get(checkpoint, "average/conv1.weight", &average, &err), &err);
+    if (memcmp(x.data, average.data, (size_t)kith_array_count(&x) * sizeof(float)) != 0)
+        fail_msg("conv1.weight of the best model, of step %s, is not the average", step);
+    kith_tensors_free(best);
+    kith_tensors_free(checkpoint);
+}
+
 static void assert_no_lora(const char *out, const char *file) {
     kith_tensors *model = model_of(out, file);
     for (int64_t i = 0; i < kith_tensors_count(model); i++) {
@@ -230,6 +252,7 @@ int main(void) {
         cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_frozen_weights_stay),
         cmocka_unit_test(test_the_model_is_the_average),
+        cmocka_unit_test(test_the_best_model_is_an_average),
         cmocka_unit_test(test_lora_leaves_a_plain_model),
         cmocka_unit_test(test_the_recipe_says_all),
     };
