@@ -15,6 +15,7 @@
 #include "io/yaml.h"
 #include "kith/log.h"
 #include "model/device.h"
+#include "net/adapt.h"
 #include "net/model_file.h"
 #include "objective/usual.h"
 #include "train/learner.h"
@@ -221,6 +222,8 @@ static kith_status prepare(bench *b, kith_error *err) {
     if (!b->backend->type->is_host)
         KI_TRY(b->backend->type->queues->memory(b->backend, &b->device_before, &all, err));
     KI_TRY(ki_model_file_open(&b->model, b->backend, &b->net, &b->params, NULL, err));
+    if (b->recipe && o->train)
+        KI_TRY(ki_adapt(&b->recipe->adapt, b->model.seed, b->backend, &b->net, &b->params, err));
     make_transform(b);
     if (o->train)
         KI_TRY(make_learner(b, err));

@@ -35,7 +35,8 @@ typedef struct ki_kernel_spec {
     double bn_eps;      /* of the folded batch norm */
     bool frozen_stats;  /* batch_norm: use running statistics also in training */
     bool wants_diff_src[KI_MAX_SRC];
-    bool wants_diff_params;
+    bool wants_diff_params; /* backward will be called */
+    bool keeps_params;      /* … and the parameters do not learn (ki_kernel_info.skips_diffs) */
     bool adds_diff_src; /* conv2d: the gradient is added to diff_src[0] (only if the backend can_add_diffs) */
     bool may_be_late;   /* backward may leave work beside the queue (ki_kernel_info) */
     unsigned masked_src; /* concat: bit k = sources whose ReLU mask this kernel applies in backward */
@@ -52,7 +53,10 @@ typedef struct ki_kernel_info {
     bool backward_reads_src, backward_reads_dst;
     bool mask_in_join; /* ReLU was fused; its backward is left to `join` with dst as the mask */
     bool joins;        /* backward takes several diff_dst parts and sums them itself */
-    bool shares_diff;  /* backward is the identity for every source: diff_dst is passed on, without a call */
+    /* With keeps_params param[].diff is NULL, and backward leaves these gradients out. Not set: it gets memory for them that nobody
+     * reads. */
+    bool skips_diffs;
+    bool shares_diff; /* backward is the identity for every source: diff_dst is passed on, without a call */
     /* Backward leaves work that runs beside the queue until `settle`. This work reads every src, the gradient
      * too if late_reads_diff_dst is set, and uses late_bytes of its own memory. */
     bool is_late, late_reads_diff_dst;

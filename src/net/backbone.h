@@ -42,6 +42,8 @@ typedef struct ki_backbone {
     ki_global_pool
         pool;       /* of published weights that were recognised, where nobody says (docs/model-files.md) */
     ki_tower tower; /* of an ensemble; all NULL: it cannot be one */
+    /* What the names of its layers begin with, from the stem on, NULL at the end, where net/depth.h cannot tell by the names. NULL: it can. */
+    const char *const *layers;
     /* Errors are kept by the graph. */
     void (*build)(ki_graph *graph, int input, const void *settings, ki_body *ret_body);
 } ki_backbone;

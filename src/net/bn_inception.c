@@ -89,6 +89,20 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
         (kith_preprocess){.bgr = true, .scale = 1, .mean = {104, 117, 128}, .std = {1, 1, 1}};
 }
 
+static const char *const layers[] = {"conv1",
+                                     "conv2",
+                                     "inception_3a",
+                                     "inception_3b",
+                                     "inception_3c",
+                                     "inception_4a",
+                                     "inception_4b",
+                                     "inception_4c",
+                                     "inception_4d",
+                                     "inception_4e",
+                                     "inception_5a",
+                                     "inception_5b",
+                                     NULL};
+
 const ki_backbone ki_backbone_bn_inception = {
     .name = "bn_inception",
     .summary = "Inception with batch norm (v2), 1024 features",
@@ -100,5 +114,6 @@ const ki_backbone ki_backbone_bn_inception = {
     .options = options,
     .pool = KI_GLOBAL_BOTH,
     .tower = {"inception_4a_1x1", "inception_4e_3x3_reduce"},
+    .layers = layers,
     .build = build,
 };

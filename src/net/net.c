@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "net/adapt.h"
 #include "net/ensemble.h"
 #include "net/numbers.h"
 
@@ -140,6 +141,7 @@ static kith_status add_all(ki_net *net, ki_body *body, ki_ensemble how, ki_start
                                                 : ki_graph_input(net->graph, net->c, net->h, net->w);
     net->backbone->build(net->graph, input, net->settings, body);
     if (how.heads > 1) KI_TRY(split(net, body, how, err));
+    KI_TRY(ki_adapt_backbone(&net->adapt, net->backbone->name, &net->graph, &body->map, err));
     add_heads(net, body, embedding_start);
     return ki_graph_check(net->graph, err);
 }
@@ -168,7 +170,8 @@ kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_err
                   .classes = options->classes,
                   .heads = options->heads ? options->heads : 1,
                   .map_channels = options->map_channels,
-                  .no_embedding_bias = options->no_embedding_bias};
+                  .no_embedding_bias = options->no_embedding_bias,
+                  .adapt = options->adapt};
     KI_TRY(ki_backbone_find(options->backbone, &net.backbone, err));
     const ki_backbone *b = net.backbone;
     const int64_t c = b->vector ? b->vector : b->channels ? b->channels : 3, side = b->vector ? 1 : b->size;
@@ -193,15 +196,26 @@ kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_err
     return KITH_OK;
 }
 
-kith_status ki_net_of_size(const ki_net *net, int64_t side, ki_net *ret_net, kith_error *err) {
-    ki_net made = *net;
-    made.h = made.w = side;
-    KI_TRY(check_input(made.backbone, made.c, made.h, made.w, err));
+/* The graph of a net that was another. Which values new parameters would have does not matter. */
+static kith_status make_again(ki_net made, ki_net *ret_net, kith_error *err) {
     const ki_net asked = made;
     const ki_ensemble how = {.heads = made.heads};
     KI_TRY(name_input(&asked, make_graph(&made, &(ki_body){0}, how, KI_START_HE, err), err));
     *ret_net = made;
     return KITH_OK;
+}
+
+kith_status ki_net_of_size(const ki_net *net, int64_t side, ki_net *ret_net, kith_error *err) {
+    ki_net made = *net;
+    made.h = made.w = side;
+    KI_TRY(check_input(made.backbone, made.c, made.h, made.w, err));
+    return make_again(made, ret_net, err);
+}
+
+kith_status ki_net_adapted(const ki_net *net, const ki_adaptation *how, ki_net *ret_net, kith_error *err) {
+    ki_net made = *net;
+    made.adapt = *how;
+    return make_again(made, ret_net, err);
 }
 
 void ki_net_release(ki_net *net) {

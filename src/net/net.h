@@ -15,6 +15,18 @@
 
 #include "net/backbone.h"
 
+/* What of a network learns, and how (net/adapt.h). Strings and the list are borrowed. All zero: everything, as it is. */
+typedef struct ki_adaptation {
+    /* What does not learn: everything up to the last node of that name, or whose name begins with it and a dot or an underscore;
+     * "backbone": all of it. NULL and "": nothing. */
+    const char *freeze;
+    int64_t rank; /* of LoRA; 0: none */
+    double alpha;
+    int n_layers; /* 0: every linear layer of the backbone that is not frozen */
+    /* Names of linear layers, or what these end with after a dot ("attn.qkv"); * stands for anything. */
+    const char *const *layers;
+} ki_adaptation;
+
 typedef struct ki_net_options {
     const char *backbone;
     const ki_value *settings; /* the backbone's own options, a map; NULL: defaults */
@@ -28,6 +40,7 @@ typedef struct ki_net_options {
     double mask_gain, mask_bias; /* kith_model_options */
     int64_t
         map_channels; /* of a 1x1 convolution `map` before the tap "map", which nothing else reads; 0: none */
+    ki_adaptation adapt;
 } ki_net_options;
 
 typedef struct ki_net {
@@ -38,6 +51,7 @@ typedef struct ki_net {
     int64_t heads; /* from 1; each has embedding / heads numbers */
     int64_t map_channels;
     bool no_embedding_bias;
+    ki_adaptation adapt;
     kith_preprocess preprocess; /* the backbone's; a model file may say otherwise */
     ki_graph *graph;            /* owned */
     _Alignas(16) unsigned char settings[KI_MOST_BACKBONE_SETTINGS];
@@ -49,6 +63,8 @@ kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_err
 /* The same network for images of another side. Its parameters have the same names and shapes, so plans of both may use one
  * ki_params. */
 kith_status ki_net_of_size(const ki_net *net, int64_t side, ki_net *ret_net, kith_error *err);
+/* The same network with only those parts to learn: its parameters are those of `net`, and what LoRA adds. */
+kith_status ki_net_adapted(const ki_net *net, const ki_adaptation *how, ki_net *ret_net, kith_error *err);
 void ki_net_release(ki_net *net); /* fine on a zeroed struct */
 
 /* The tap of the map that is pooled. */

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "net/adapt.h"
 #include "net/calibration.h"
 #include "net/model_file.h"
 #include "net/recognise.h"
@@ -95,6 +96,7 @@ static void check_param(const kith_tensors *tensors, const ki_net *net, const ki
                         name_list *missing, name_list *misshapen) {
     kith_array view;
     if (!file_has(tensors, param->name, &view)) {
+        if (ki_adapt_is_added(net, param->name)) return;
         const char *head = head_of(net, param->name);
         if (!head || file_has_layer(tensors, head)) list_add(missing, param->name);
         return;
@@ -168,6 +170,7 @@ done:
 kith_status ki_weights_import(const kith_tensors *tensors, const ki_net *net, ki_params *params,
                               kith_error *err) {
     KI_TRY(check_all(tensors, net, params, err));
+    KI_TRY(ki_adapt_clear(net, params, err));
     for (int i = 0; i < ki_params_count(params); i++) {
         const ki_param *param = ki_params_at(params, i);
         kith_array view;
@@ -211,8 +214,10 @@ kith_status ki_weights_save(const ki_net *net, const ki_params *params, const ki
     if (calibration) KI_CHECK(ki_calibration_write(calibration, writer, err));
     for (int i = 0; i < n; i++) {
         const ki_param *param = ki_params_at(params, i);
+        if (ki_adapt_is_added(net, param->name)) continue;
         KI_CHECK(kith_array_init(KITH_F32, param->shape.n_dims, param->shape.dim, &arrays[i], err));
         KI_CHECK(ki_params_get(params, param, arrays[i].data, err));
+        KI_CHECK(ki_adapt_merge(net, params, param, arrays[i].data, err));
         KI_CHECK(kith_tensors_writer_add(writer, param->name, &arrays[i], err));
     }
     KI_CHECK(kith_tensors_writer_save(writer, path, err));

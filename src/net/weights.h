@@ -8,7 +8,7 @@
 /* Set every parameter of the net from the tensor of its name: float32, float16, bfloat16 or float64,
  * of the same shape or with additional leading axes of 1. These are not errors: a head in the file that
  * the net does not have, a head of the net that the file does not have (it keeps its values), and the
- * counters of batches that PyTorch keeps. Anything else that is missing, extra or misshapen is listed in
+ * counters of batches that PyTorch keeps. What LoRA added has then nothing to add. Anything else that is missing, extra or misshapen is listed in
  * one line, and then nothing has been changed. */
 kith_status ki_weights_import(const kith_tensors *tensors, const ki_net *net, ki_params *params,
                               kith_error *err);
@@ -19,7 +19,7 @@ typedef struct ki_weights_origin {
     int64_t step;
 } ki_weights_origin;
 
-/* Write all parameters and the net's metadata, with the origin's and the calibration's (NULL: none) beside them. */
+/* Write all parameters (with LoRA those of the plain network, net/adapt.h) and the net's metadata, with the origin's and the calibration's (NULL: none) beside them. */
 kith_status ki_weights_save(const ki_net *net, const ki_params *params, const ki_weights_origin *origin,
                             const kith_calibration *calibration, const char *path, kith_error *err);
 /* false: the file does not say. */

@@ -187,6 +187,20 @@ int ki_graph_copy(ki_graph *graph, int src, ki_graph_span span) {
     return copy;
 }
 
+void ki_graph_freeze(ki_graph *graph, int node) {
+    if (graph->error.status != KITH_OK) return;
+    if (node < 0 || (size_t)node >= graph->n) {
+        keep_error(graph, ki_fail(&graph->error, KITH_EINVAL, "freeze: %d is not a node", node));
+        return;
+    }
+    ki_node *frozen = &graph->node[node];
+    frozen->is_frozen = true;
+    for (int p = 0; p < frozen->n_params; p++) {
+        frozen->param[p].trained = false;
+        frozen->param[p].frozen = true;
+    }
+}
+
 void ki_graph_tap(ki_graph *graph, int node, const char *tap) {
     kith_error *err = &graph->error;
     if (err->status != KITH_OK) return;

@@ -19,7 +19,8 @@ typedef struct ki_param_decl {
     const char *name; /* "conv1.conv.weight" */
     ki_shape shape;
     int slot;                /* KI_W … */
-    bool trained;            /* running statistics are not */
+    bool trained;            /* running statistics are not, nor is anything of a frozen node */
+    bool frozen;             /* of a frozen node */
     double fill;             /* initial value; weights (fan_in > 0) are drawn instead … */
     int64_t fan_in, fan_out; /* … uniformly, within the bound that follows from these by `start` */
     ki_start start;
@@ -36,6 +37,7 @@ typedef struct ki_node {
     ki_param_decl param[KI_N_ROLES];
     const char *tap;  /* NULL: not a tap */
     bool is_numbered; /* the builder got no name: it is the op's and the node's number */
+    bool is_frozen;   /* its parameters do not learn, and a batch norm uses its running statistics */
 } ki_node;
 
 /* A convolution of one pixel at a time, of all its channels. */
@@ -93,6 +95,10 @@ typedef struct ki_graph_span {
  * which there may be one, the copies read `src` (any value if there is none). Shapes are inferred anew from there, and so are
  * the rows of an image; parameters have the names of the copies; taps are not copied. */
 int ki_graph_copy(ki_graph *graph, int src, ki_graph_span span);
+
+/* From now on the node's parameters do not learn. A plan for training computes as for inference where a node and all that it depends on
+ * are frozen: no dropout, nothing kept. */
+void ki_graph_freeze(ki_graph *graph, int node);
 
 /* Name a node's output so that it can be read and take a gradient: "map", "pooled", "embedding",
  * "logits" by convention. The name must be new. */

@@ -38,8 +38,11 @@ static kith_status take_decl(decl_list *list, const ki_param_decl *decl, kith_er
     if (!copy->name) return ki_fail_memory(err, 64, "a parameter's name");
     params->decl[k] = copy;
     const int64_t count = ki_shape_count(&copy->shape);
-    params->param[k] =
-        (ki_param){.name = copy->name, .shape = copy->shape, .n = count, .trained = copy->trained};
+    params->param[k] = (ki_param){.name = copy->name,
+                                  .shape = copy->shape,
+                                  .n = count,
+                                  .trained = copy->trained,
+                                  .frozen = copy->frozen};
     params->all_n += padded(count);
     if (copy->trained) params->trained_n += padded(count);
     return KITH_OK;
@@ -54,7 +57,7 @@ static int source_of(const ki_graph *graph, const ki_node *conv) {
 /* Whether two nodes might become one convolution. */
 static bool are_siblings(const ki_graph *graph, const ki_node *a, const ki_node *b) {
     return ki_node_is_1x1(a) && ki_node_is_1x1(b) && source_of(graph, a) == source_of(graph, b) &&
-           a->n_params == b->n_params;
+           a->n_params == b->n_params && a->is_frozen == b->is_frozen;
 }
 
 /* The batch norms that feed one concat, each directly or through a ReLU, in the concat's order: they are all
@@ -66,7 +69,8 @@ static int norms_of_concat(const ki_graph *graph, int i, int *ret_member) {
         for (int k = 0; all && k < concat->n_src; k++) {
             int m = concat->src[k];
             if (ki_graph_node(graph, m)->kind == KI_OP_RELU) m = ki_graph_node(graph, m)->src[0];
-            all = ki_graph_node(graph, m)->kind == KI_OP_BATCH_NORM;
+            all = ki_graph_node(graph, m)->kind == KI_OP_BATCH_NORM &&
+                  ki_graph_node(graph, m)->is_frozen == ki_graph_node(graph, i)->is_frozen;
             is_in |= m == i;
             ret_member[k] = m;
         }

@@ -2,7 +2,7 @@
  *
  * A store outlives plans: the training plan, the inference plan and plans for other image sizes all bind to
  * it by name. Trained parameters come first, in the order they were declared, so that an optimizer goes
- * through one contiguous run; running statistics follow. Every change made through this interface increases
+ * through one contiguous run; running statistics and what is frozen follow. Every change made through this interface increases
  * `version`, and so does ki_params_touch, which is called after changing values in place. It tells plans to
  * refresh the copies that their kernels keep. */
 #ifndef KI_PARAMS_H
@@ -15,6 +15,7 @@ typedef struct ki_param {
     ki_shape shape;
     int64_t n;
     bool trained;
+    bool frozen;    /* it never changes, as running statistics do, which are not trained either */
     ki_real *value; /* device memory */
     ki_real *diff;  /* device memory; NULL when not trained, or before the first plan that trains */
 } ki_param;

@@ -2,7 +2,8 @@
  *
  * Planning drops nodes that no requested tap needs, fuses ReLU into its producer and (for inference) batch
  * norm into the convolution, and asks the backend for a kernel per node. It places every buffer in one block,
- * by lifetime: inference reuses memory as soon as it is free, training keeps only what some backward reads.
+ * by lifetime: inference reuses memory as soon as it is free, training keeps only what some backward reads. Backward
+ * stops where nothing upstream is trained; frozen nodes there (ki_graph_freeze) are computed as for inference.
  * After ki_plan_new a step allocates nothing.
  *
  * A training step: ki_plan_set_input, ki_plan_forward, read taps, ki_plan_set_grad at taps,
@@ -47,6 +48,7 @@ typedef struct ki_plan_stats {
     size_t activation_bytes, scratch_bytes; /* of the one block */
     size_t unshared_bytes;                  /* what activations would take without reuse */
     int n_kernels, n_fused_relu, n_folded_bn, n_swapped_pools;
+    int n_backward;       /* kernels with a backward */
     double forward_flops; /* for the whole batch */
 } ki_plan_stats;
 

@@ -68,6 +68,10 @@ struct ki_optim_settings {
     /* Every optimizer. */
     double lr, weight_decay, clip;
     int64_t accumulate; /* micro-batches of a step, whose gradients are averaged */
+    /* For the caller, who knows the network: the rate of a layer is that of the next times this (ki_optim_param.lr), and how much of
+     * their past the averages of its values keep in an update (optim/average.h). */
+    double layer_decay; /* 1: all layers have the same rate */
+    double ema;         /* 0: no averages */
     const ki_value *multipliers, *decay_multipliers;
     /* Not every optimizer uses these. */
     double beta1, beta2, eps, momentum, alpha;

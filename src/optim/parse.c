@@ -21,7 +21,7 @@ const ki_optim_method *ki_optim_method_at(int i) { return i >= 0 && i < N_METHOD
 
 /* What the section holds beside the method's own options. */
 typedef struct section {
-    double lr, weight_decay, clip;
+    double lr, weight_decay, clip, layer_decay, ema;
     int64_t accumulate, steps, epochs, warmup, head_only;
     const ki_value *multipliers, *decay_multipliers, *schedule;
 } section;
@@ -40,6 +40,14 @@ const ki_option ki_optim_options[] = {
                   "first steps in which only the embedding layer and the objective learn", "ours"),
     KI_OPTION_REAL(section, clip, 0, 0, 1e30, "most norm of the whole gradient; 0: any", "ours"),
     KI_OPTION_INT(section, accumulate, 1, 1, 1e6, "batches whose gradients are averaged in one step", "ours"),
+    KI_OPTION_LATER(REAL, section, layer_decay, 1, 1e-3, 1,
+                    "the rate of each layer of the network is that of the next times this; 1: one rate",
+                    "BEiT and MAE: 0.65 … 0.75"),
+    KI_OPTION_LATER(
+        REAL, section, ema, 0, 0, 0.9999999,
+        "how much a moving average of the network keeps at each step; the average is then what is "
+        "evaluated and saved; 0: none",
+        "DeiT and ConvNeXt: 0.9999"),
     KI_OPTION_END};
 
 enum { MOST_KEYS = 64 };
@@ -119,6 +127,8 @@ kith_status ki_optim_parse(const ki_value *map, ki_optim_settings *ret_settings,
     s.weight_decay = common.weight_decay;
     s.clip = common.clip;
     s.accumulate = common.accumulate;
+    s.layer_decay = common.layer_decay;
+    s.ema = common.ema;
     s.multipliers = common.multipliers;
     s.decay_multipliers = common.decay_multipliers;
     s.schedule = (ki_schedule_settings){.lr = common.lr,

@@ -86,7 +86,7 @@ static kith_status choose(ki_train_state *run, const ki_scores *scores, bool *re
     return KITH_OK;
 }
 
-kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
+static kith_status evaluate(ki_train_state *run, kith_error *err) {
     const ki_recipe_eval *eval = &run->recipe->eval;
     const ki_standing before = run->at;
     const int64_t log_bytes = ki_record_bytes(run->record);
@@ -129,4 +129,12 @@ done:
     if (status != KITH_OK) run->at = before;
     if (status == KITH_ECANCELED && ki_record_cut(run->record, log_bytes, err) != KITH_OK) status = KITH_EIO;
     return status;
+}
+
+/* With optim.ema the average is judged, and may be the best model. */
+kith_status ki_train_evaluate(ki_train_state *run, kith_error *err) {
+    KI_TRY(ki_train_agree(run, ki_learner_swap(run->learner, err), err));
+    const kith_status status = evaluate(run, err);
+    const kith_status back = ki_learner_swap(run->learner, status == KITH_OK ? err : NULL);
+    return status == KITH_OK ? back : status;
 }

@@ -178,6 +178,8 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
     ki_variant_list variants = {0};
     kith_calibration calibration = {0};
     KI_CHECK(ki_train_weigh_pairs(run, err)); /* of the last step */
+    /* What follows is of the average, if there is one. */
+    KI_CHECK(ki_train_agree(run, ki_learner_swap(run->learner, err), err));
     KI_CHECK(ki_train_agree(run, take_best(run, err), err));
     ki_train_result result = result_of(run);
     KI_CHECK(ki_train_whiten(run, err));

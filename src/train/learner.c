@@ -139,6 +139,7 @@ static kith_status run(ki_learner *l, ki_recording *recording, ki_recording_fn q
 static kith_status check_batch(const ki_learner *l, const ki_learner_batch *batch, int64_t n,
                                kith_error *err) {
     const ki_learner_settings *s = &l->settings;
+    if (l->is_swapped) return ki_fail(err, KITH_EINTERNAL, "a step from the average");
     if (l->n_added >= s->n_micro)
         return ki_fail(err, KITH_EINTERNAL, "more than %d micro-batches in one step", s->n_micro);
     if (n != batch->n)
@@ -210,6 +211,10 @@ static kith_status queue_update(void *user, kith_error *err) {
     KI_TRY(ki_optim_apply(l->optim, err));
     const double n = (double)ki_params_trained_n(s->params) * sizeof(ki_real);
     ki_backend_note(s->backend, "optimizer", 8 * n); /* norms read diff; value, m and v read and written */
+    if (l->average) {
+        KI_TRY(ki_average_launch(l->average, err));
+        ki_backend_note(s->backend, "average", 3 * n);
+    }
     KI_TRY(ki_params_zero_diffs(s->params, err));
     KI_TRY(l->engine_type->clear_diffs(l->course[0].engine, err));
     ki_backend_note(s->backend, "gradients cleared", n);
@@ -235,12 +240,22 @@ kith_status ki_learner_update(ki_learner *l, double lr, kith_error *err) {
                        l->settings.n_micro);
     l->n_added = 0;
     KI_TRY(ki_optim_tick(l->optim, lr, err));
+    if (l->average) KI_TRY(ki_average_tick(l->average, ki_optim_steps(l->optim), err));
     KI_TRY(run(l, &l->update, queue_update, err));
     KI_TRY(l->queues->copy(backend, KI_QUEUE_MAIN, l->sums, ki_optim_sums(l->optim),
                            (size_t)ki_optim_n_runs(l->optim) * sizeof *l->sums, err));
     KI_TRY(l->queues->mark_set(backend, l->summed, KI_QUEUE_MAIN, err));
     ki_params_touch(l->settings.params);
     return backend->type->is_host ? check_norms(l, err) : KITH_OK;
+}
+
+kith_status ki_learner_swap(ki_learner *l, kith_error *err) {
+    if (!l->average) return KITH_OK;
+    if (l->n_added > 0) return ki_fail(err, KITH_EINTERNAL, "the average is wanted in the middle of a step");
+    KI_TRY(ki_average_swap(l->average, err));
+    l->is_swapped = !l->is_swapped;
+    ki_params_touch(l->settings.params);
+    return KITH_OK;
 }
 
 /* ---- for others ---- */

@@ -99,11 +99,15 @@ kith_status ki_learner_add(ki_learner *learner, const ki_learner_batch *batch, u
 kith_status ki_learner_update(ki_learner *learner, double lr, kith_error *err);
 kith_status ki_learner_read(ki_learner *learner, ki_learner_values *ret_values, kith_error *err);
 
+/* With optim.ema, between steps: the network's values and their averages change places, so that the average can be used like any
+ * network; and back again, before the next step, bit by bit. Nothing without optim.ema. */
+kith_status ki_learner_swap(ki_learner *learner, kith_error *err);
+
 /* Embeddings, as the objective saw them but not normalised, of the last micro-batch added here: [n, dim]. */
 kith_status ki_learner_embedding(ki_learner *learner, ki_real *ret_embedding, kith_error *err);
 
-/* Checkpoints. save: the network's parameters as "model/NAME", the objective's as "objective/NAME", the
- * optimizer's state as "optim/…"; waits for the device first. The arrays passed to the writer belong to the
+/* Checkpoints. save: the network's parameters as "model/NAME", their averages as "average/NAME", the objective's as "objective/NAME",
+ * the optimizer's state as "optim/…"; waits for the device first. The arrays passed to the writer belong to the
  * learner and stay unchanged until the next call with it. load: the reverse; a tensor that is missing or
  * misshapen is an error that names it, and then the learner must not be used further. */
 kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, kith_error *err);

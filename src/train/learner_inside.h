@@ -4,6 +4,7 @@
 
 #include "device/recording.h"
 #include "embed/feed.h"
+#include "optim/average.h"
 #include "train/learner.h"
 #include "train/sized.h"
 
@@ -34,7 +35,7 @@ typedef struct ki_learner_sums {
 
 /* Host copies that a writer reads until it has saved. */
 typedef struct ki_learner_copies {
-    ki_real *model, *optim;
+    ki_real *model, *average, *optim;
     int64_t optim_steps;
     /* Between save_begin and save_end, on the first rank: the whole of what is shared out, in the order in which it is saved. */
     ki_real *parts;
@@ -59,6 +60,10 @@ struct ki_learner {
     ki_recording update;
 
     ki_optim *optim;
+    ki_average *average; /* of the network; NULL: none */
+    int *averaged;       /* of each of its parts, the number in settings.params */
+    int n_averaged;
+    bool is_swapped;               /* the network has the averages, and `average` what it learnt */
     const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
     ki_feed *feed;
     ki_real *stopped; /* backend memory [batch, dim]; NULL: no term stops at the embedding */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "net/depth.h"
 #include "train/learner_inside.h"
 #include "train/taps.h"
 
@@ -34,6 +35,8 @@ void ki_learner_free(ki_learner *l) {
     (void)backend->type->memory.sync(backend, &ignored);
     ki_recording_release(&l->update, backend);
     ki_optim_free(l->optim);
+    ki_average_free(l->average);
+    ki_free(l->averaged);
     for (int i = KI_N_SIZED - 1; i >= 0; i--)
         course_release(l, &l->course[i]); /* the first outlives the others */
     backend->type->memory.free(backend, l->stopped);
@@ -128,6 +131,26 @@ kith_status ki_learner_course(ki_learner *l, int64_t m, bool *ret_is_new, kith_e
 
 /* ---- the optimizer ---- */
 
+/* The multiplier of each parameter of the network, by its layer's depth. */
+static kith_status rates_of(const ki_learner_settings *s, double decay, ki_optim_param *param, int n,
+                            kith_error *err) {
+    const ki_graph *graph = s->net->graph;
+    ki_depths depths = {0};
+    if (decay == 1) return KITH_OK;
+    KI_TRY(ki_depths_find(s->net, &depths, err));
+    for (int i = 0; i < ki_graph_count(graph); i++) {
+        const ki_node *node = ki_graph_node(graph, i);
+        for (int p = 0; p < node->n_params; p++) {
+            for (int k = 0; k < n; k++) {
+                if (strcmp(param[k].name, node->param[p].name) == 0)
+                    param[k].lr = ki_depths_rate(&depths, i, decay);
+            }
+        }
+    }
+    ki_depths_release(&depths);
+    return KITH_OK;
+}
+
 static kith_status make_optimizer(ki_learner *l, const ki_optim_settings *settings, kith_error *err) {
     const ki_learner_settings *s = &l->settings;
     ki_engine_param p;
@@ -144,6 +167,7 @@ static kith_status make_optimizer(ki_learner *l, const ki_optim_settings *settin
         param[n++] = (ki_optim_param){
             .name = of_net->name, .n = of_net->n, .value = of_net->value, .diff = of_net->diff};
     }
+    KI_CHECK(rates_of(s, settings->layer_decay, param, n, err));
     for (size_t i = 0; l->engine_type->param_at(engine, i, &p); i++) {
         if (!p.diff) continue;
         param[n++] = (ki_optim_param){.name = p.name,
@@ -163,6 +187,27 @@ static kith_status make_optimizer(ki_learner *l, const ki_optim_settings *settin
     KI_CHECK(l->queues->mark_new(s->backend, &l->summed, err));
 done:
     ki_free(param);
+    return status;
+}
+
+/* Everything of the network that changes: what is trained, and running statistics. */
+static kith_status make_average(ki_learner *l, double decay, kith_error *err) {
+    const ki_learner_settings *s = &l->settings;
+    kith_status status;
+    ki_average_part *part = NULL;
+    const int n = ki_params_count(s->params);
+    if (!(decay > 0)) return KITH_OK;
+    KI_CHECK(ki_zalloc_or(&part, (size_t)n, sizeof *part, "averages", err));
+    KI_CHECK(ki_zalloc_or(&l->averaged, (size_t)n, sizeof *l->averaged, "averages", err));
+    for (int i = 0; i < n; i++) {
+        const ki_param *param = ki_params_at(s->params, i);
+        if (param->frozen) continue;
+        part[l->n_averaged] = (ki_average_part){param->value, param->n};
+        l->averaged[l->n_averaged++] = i;
+    }
+    KI_CHECK(ki_average_new(s->backend, part, l->n_averaged, decay, &l->average, err));
+done:
+    ki_free(part);
     return status;
 }
 
@@ -212,6 +257,7 @@ static kith_status make(ki_learner *l, const ki_learner_settings *s, kith_error 
     KI_TRY(ki_params_zero_diffs(s->params, err));
     KI_TRY(ki_learner_course(l, l->comm ? s->whole : s->batch, &is_new, err));
     KI_TRY(make_optimizer(l, s->optim, err));
+    KI_TRY(make_average(l, s->optim->ema, err));
     KI_TRY(l->engine_type->clear_diffs(l->course[0].engine, err));
     return s->backend->type->memory.sync(s->backend, err);
 }

@@ -69,6 +69,37 @@ static kith_status model_load(ki_params *params, const kith_tensors *tensors, ki
     return KITH_OK;
 }
 
+static const ki_param *averaged_at(const ki_learner *l, int i) {
+    return ki_params_at(l->settings.params, l->averaged[i]);
+}
+
+static int64_t average_n(const ki_learner *l) {
+    int64_t n = 0;
+    for (int i = 0; i < l->n_averaged; i++) n += averaged_at(l, i)->n;
+    return n;
+}
+
+static kith_status average_save(const ki_learner *l, ki_real *slab, kith_tensors_writer *writer,
+                                kith_error *err) {
+    for (int i = 0; i < l->n_averaged; i++) {
+        const ki_param *p = averaged_at(l, i);
+        KI_TRY(ki_average_get(l->average, i, slab, err));
+        KI_TRY(add(writer, "average", p->name, &p->shape, slab, err));
+        slab += p->n;
+    }
+    return KITH_OK;
+}
+
+static kith_status average_load(const ki_learner *l, const kith_tensors *tensors, kith_error *err) {
+    for (int i = 0; i < l->n_averaged; i++) {
+        const ki_param *p = averaged_at(l, i);
+        const ki_real *data = NULL;
+        KI_TRY(get(tensors, "average", p->name, &p->shape, &data, err));
+        KI_TRY(ki_average_set(l->average, i, data, err));
+    }
+    return KITH_OK;
+}
+
 /* *parts: the whole of the next parameter that is shared out; moved on behind it. */
 static kith_status objective_save(ki_objective *objective, ki_real **parts, kith_tensors_writer *writer,
                                   kith_error *err) {
@@ -228,6 +259,7 @@ done:
 
 void ki_learner_copies_release(ki_learner_copies *copies) {
     ki_free(copies->model);
+    ki_free(copies->average);
     ki_free(copies->optim);
     ki_free(copies->parts);
 }
@@ -244,7 +276,12 @@ kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, ki
     if (!copies->optim)
         KI_TRY(ki_alloc_or(&copies->optim, (size_t)optim_n(s->objective, optim) + 1, sizeof *copies->optim,
                            "a copy of the optimizer's state", err));
+    if (learner->is_swapped) return ki_fail(err, KITH_EINTERNAL, "a checkpoint of the average");
+    if (learner->average && !copies->average)
+        KI_TRY(ki_alloc_or(&copies->average, (size_t)average_n(learner) + 1, sizeof *copies->average,
+                           "a copy of the averages", err));
     KI_TRY(model_save(s->params, copies->model, writer, err));
+    KI_TRY(average_save(learner, copies->average, writer, err));
     ki_real *parts = copies->parts;
     KI_TRY(objective_save(s->objective, &parts, writer, err));
     return optim_save(s->objective, optim, copies->optim, &parts, &copies->optim_steps, writer, err);
@@ -252,7 +289,9 @@ kith_status ki_learner_save(ki_learner *learner, kith_tensors_writer *writer, ki
 
 kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, kith_error *err) {
     const ki_learner_settings *s = &learner->settings;
+    learner->is_swapped = false;
     KI_TRY(model_load(s->params, tensors, err));
+    KI_TRY(average_load(learner, tensors, err));
     KI_TRY(objective_load(s->objective, tensors, err));
     KI_TRY(optim_load(s->objective, learner->optim, tensors, err));
     KI_TRY(ki_learner_push(learner, err));
@@ -278,6 +317,10 @@ static kith_status checksum(ki_learner *learner, uint64_t *ret_sum, kith_error *
         const ki_param *param = ki_params_at(s->params, i);
         KI_CHECK(ki_params_get(s->params, param, copy, err));
         sum = ki_checksum(copy, (size_t)param->n * sizeof *copy, sum);
+    }
+    for (int i = 0; i < learner->n_averaged; i++) {
+        KI_CHECK(ki_average_get(learner->average, i, copy, err));
+        sum = ki_checksum(copy, (size_t)averaged_at(learner, i)->n * sizeof *copy, sum);
     }
     for (size_t i = 0; (state = ki_objective_param(s->objective, i)); i++) {
         if (!state->n_whole)

@@ -22,9 +22,11 @@ static kith_status check_numbers(ki_train_state *run, kith_status status, kith_e
     return is_known ? status : ki_train_agree(run, status, err);
 }
 
+/* One that uses the statistics of a batch, unless all are frozen. */
 static bool has_batch_norm(const ki_net *net) {
     for (int i = 0; i < ki_graph_count(net->graph); i++) {
-        if (ki_graph_node(net->graph, i)->kind == KI_OP_BATCH_NORM) return true;
+        const ki_node *node = ki_graph_node(net->graph, i);
+        if (node->kind == KI_OP_BATCH_NORM && !node->is_frozen) return true;
     }
     return false;
 }

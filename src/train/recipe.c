@@ -91,6 +91,14 @@ static const ki_option model_options[] = {
         INT, ki_recipe_model, map_channels, 0, 0, 65536,
         "channels of a 1x1 convolution between the last feature map and the terms that read it; 0: none",
         "HORDE code with an ensemble: 1024"),
+    KI_OPTION_LATER(
+        TEXT, ki_recipe_model, freeze, "",
+        "what does not learn: the network up to the end of this stage, block or layer, or backbone; "
+        "empty: nothing",
+        "ours"),
+    KI_OPTION_TREE(ki_recipe_model, lora, "none",
+                   "low-rank additions to linear layers learn instead of the backbone: {rank, alpha, layers}",
+                   "Hu et al. 2022"),
     KI_OPTION_TREE(ki_recipe_model, settings, "{}", "the backbone's own options", "ours"),
     KI_OPTION_END};
 
@@ -174,16 +182,17 @@ static const ki_option loader_options[] = {
     KI_OPTION_END};
 
 static const ki_recipe_section sections[] = {
-    {"", "the top level: the sections below, and what concerns the whole run", top_options},
-    {"data", "the images or features and how they are split", ki_data_options},
-    {"input", "from image file to network input; features have none", ki_input_options},
-    {"model", "the network", model_options},
-    {"batch", "what a batch is made of", ki_sampler_options},
-    {"objective", "what the network learns", objective_options},
-    {"optim", "optimizer, learning rate, length", ki_optim_options},
-    {"eval", "when and how the network is judged", eval_options},
-    {"checkpoint", "what is kept for resuming", checkpoint_options},
-    {"loader", "reading images; changes no number", loader_options},
+    {"", "the top level: the sections below, and what concerns the whole run", top_options, false},
+    {"data", "the images or features and how they are split", ki_data_options, false},
+    {"input", "from image file to network input; features have none", ki_input_options, false},
+    {"model", "the network", model_options, false},
+    {"batch", "what a batch is made of", ki_sampler_options, false},
+    {"objective", "what the network learns", objective_options, false},
+    {"optim", "optimizer, learning rate, length", ki_optim_options, false},
+    {"eval", "when and how the network is judged", eval_options, false},
+    {"checkpoint", "what is kept for resuming", checkpoint_options, false},
+    {"loader", "reading images; changes no number", loader_options, false},
+    {"model.lora", "what learns instead of the backbone, where it is given", ki_recipe_lora_options, true},
 };
 
 const ki_recipe_section *ki_recipe_section_at(size_t i) {
@@ -262,6 +271,8 @@ static kith_status fill_section(ki_recipe *r, const ki_recipe_section *section, 
         KI_TRY(ki_recipe_fill_optim(&r->arena, given, &filled, err));
     else if (strcmp(section->name, "objective") == 0)
         KI_TRY(ki_recipe_fill_objective(&r->arena, given, &filled, err));
+    else if (strcmp(section->name, "model") == 0)
+        KI_TRY(ki_recipe_fill_model(&r->arena, section->options, given, &filled, err));
     else
         KI_TRY(ki_recipe_fill(&r->arena, section->options, given, &filled, err));
     for (ki_value *v = r->root->first; v; v = v->next) {
@@ -282,7 +293,7 @@ static kith_status fill(ki_recipe *r, kith_error *err) {
     r->root = top;
     for (size_t i = 1; i < sizeof sections / sizeof sections[0]; i++) {
         /* Features go to the network as they are. */
-        if (r->is_features && sections[i].options == ki_input_options) continue;
+        if (sections[i].is_inner || (r->is_features && sections[i].options == ki_input_options)) continue;
         KI_TRY(fill_section(r, &sections[i], err));
     }
     return KITH_OK;
@@ -333,6 +344,7 @@ static kith_status find_weights(ki_recipe *r, kith_error *err) {
 
 static kith_status read_model(ki_recipe *r, kith_error *err) {
     KI_TRY(ki_options_parse(model_options, r->model_map, NULL, "model", &r->model, err));
+    KI_TRY(ki_recipe_read_adaptation(r, err));
     KI_TRY(find_weights(r, err));
     const ki_recipe_model *m = &r->model;
     if (!*m->backbone && !*m->weights) {
@@ -352,7 +364,8 @@ static kith_status read_model(ki_recipe *r, kith_error *err) {
                                     .pool = (ki_global_pool)m->pool,
                                     .embedding = m->embedding,
                                     .heads = m->heads,
-                                    .map_channels = m->map_channels};
+                                    .map_channels = m->map_channels,
+                                    .adapt = r->adapt};
     const kith_status status = ki_net_init(&options, &net, err);
     ki_net_release(&net);
     return status == KITH_OK ? status : ki_prefix(err, status, "model");

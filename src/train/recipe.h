@@ -23,6 +23,7 @@
 #include "io/run_paths.h"
 #include "kith/data.h"
 #include "kith/model.h"
+#include "net/net.h"
 #include "optim/optim.h"
 
 typedef enum ki_select { KI_SELECT_VALIDATION, KI_SELECT_TEST, KI_SELECT_LAST } ki_select;
@@ -35,6 +36,15 @@ typedef enum ki_variants_wanted {
 } ki_variants_wanted;
 typedef enum ki_choose_by { KI_BY_MAP_AT_R, KI_BY_R_AT_1 } ki_choose_by;
 
+enum { KI_MOST_LORA_LAYERS = 32 };
+
+/* model.lora */
+typedef struct ki_recipe_lora {
+    int64_t rank;
+    double alpha;
+    const ki_value *layers;
+} ki_recipe_lora;
+
 typedef struct ki_recipe_model {
     const char *backbone, *weights; /* "": not given */
     int64_t embedding;
@@ -46,6 +56,8 @@ typedef struct ki_recipe_model {
     int64_t heads;               /* of an ensemble; 1: a plain network */
     double mask_gain, mask_bias; /* how masks start */
     int64_t map_channels;        /* 0: the map as it is */
+    const char *freeze;          /* "": nothing */
+    const ki_value *lora;        /* NULL: none */
     const ki_value *settings;    /* the backbone's own options, or NULL */
 } ki_recipe_model;
 
@@ -85,6 +97,8 @@ typedef struct ki_recipe {
     bool is_features;           /* data is features made elsewhere, not images */
     kith_transform train, test; /* of images, without the model's order, mean and std */
     ki_recipe_model model;
+    ki_adaptation adapt; /* model.freeze and model.lora */
+    const char *lora_layer[KI_MOST_LORA_LAYERS];
     ki_sampler_settings batch;
     ki_optim_settings optim;
     ki_recipe_eval eval;
@@ -126,6 +140,7 @@ typedef struct ki_recipe_section {
     const char *name; /* "" for the top level */
     const char *summary;
     const ki_option *options;
+    bool is_inner; /* a key of another section */
 } ki_recipe_section;
 const ki_recipe_section *ki_recipe_section_at(size_t i);
 
@@ -133,6 +148,15 @@ const ki_recipe_section *ki_recipe_section_at(size_t i);
 
 /* Apply "a.b=c" to the tree. */
 kith_status ki_recipe_set(ki_arena *arena, ki_value *root, const char *text, kith_error *err);
+
+/* ---- recipe_adapt.c ---- */
+
+extern const ki_option ki_recipe_lora_options[];
+/* model.freeze and model.lora, in the form that the network wants. */
+kith_status ki_recipe_read_adaptation(ki_recipe *recipe, kith_error *err);
+/* The model's section with every key, and with every key of model.lora if that is given. */
+kith_status ki_recipe_fill_model(ki_arena *arena, const ki_option *table, const ki_value *section,
+                                 ki_value **ret_map, kith_error *err);
 
 /* ---- recipe_fill.c ---- */
 

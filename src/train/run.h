@@ -201,7 +201,7 @@ kith_status ki_train_restore(ki_train_state *run, kith_error *err);
 /* loop.c: steps until the end, a stop or a failure. */
 kith_status ki_train_loop(ki_train_state *run, kith_error *err);
 
-/* evaluate.c: judge the splits that are due at this step, and remember the best. */
+/* evaluate.c: judge the splits that are due at this step, and remember the best. What is judged is the network, or its average. */
 kith_status ki_train_evaluate(ki_train_state *run, kith_error *err);
 /* The values of a tap, or what the describer makes (NULL: the tap), for those images of a list that can be read.
  * KITH_ECANCELED if the caller asked to stop. */

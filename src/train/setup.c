@@ -12,6 +12,7 @@
 #include "data/input.h"
 #include "data/section.h"
 #include "embed/preprocess.h"
+#include "net/adapt.h"
 #include "net/model_file.h"
 #include "train/run.h"
 
@@ -152,6 +153,7 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
                                       &run->params, err));
     else
         KI_TRY(ki_model_file_open(&model, run->backend, &run->net, &run->params, NULL, err));
+    KI_TRY(ki_adapt(&r->adapt, (uint64_t)r->seed, run->backend, &run->net, &run->params, err));
     run->train_transform = r->train;
     run->test_transform = r->test;
     ki_preprocess_take(&run->net, &run->train_transform);

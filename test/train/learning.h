@@ -14,6 +14,9 @@
 
 enum { SIDE = 16, CLASSES = 4, DIM = 8 };
 
+/* Of the networks that are made from now on. */
+static ki_adaptation setup_adapt;
+
 typedef struct setup {
     ki_arena arena;
     ki_backend *backend;
@@ -45,7 +48,8 @@ static inline kith_status setup_try(setup *s, int channels, int width, int heads
                                 .w = SIDE,
                                 .embedding = DIM,
                                 .heads = heads,
-                                .map_channels = heads > 1 ? width : 0};
+                                .map_channels = heads > 1 ? width : 0,
+                                .adapt = setup_adapt};
     KI_TRY(ki_net_init(&net, &s->net, err));
     KI_TRY(ki_params_new(s->net.graph, s->backend, &s->params, err));
     KI_TRY(ki_params_init(s->params, 3, err));
@@ -117,6 +121,26 @@ static inline void assert_same_values(const setup *a, const setup *b) {
     for (int64_t i = 0; i < n; i++) {
         if (memcmp(&x[i], &y[i], sizeof *x) != 0)
             fail_msg("value %lld is %g and %g", (long long)i, (double)x[i], (double)y[i]);
+    }
+    free(x);
+    free(y);
+}
+
+/* The values of the averages, as values_of, which are in their place again afterwards. */
+static inline float *averages_of(const setup *s, int64_t *ret_n) {
+    kith_error err;
+    assert_ok(ki_learner_swap(s->learner, &err), &err);
+    float *all = values_of(s, ret_n);
+    assert_ok(ki_learner_swap(s->learner, &err), &err);
+    return all;
+}
+
+static inline void assert_same_averages(const setup *a, const setup *b) {
+    int64_t n = 0;
+    float *x = averages_of(a, &n), *y = averages_of(b, &n);
+    for (int64_t i = 0; i < n; i++) {
+        if (memcmp(&x[i], &y[i], sizeof *x) != 0)
+            fail_msg("average %lld is %g and %g", (long long)i, (double)x[i], (double)y[i]);
     }
     free(x);
     free(y);

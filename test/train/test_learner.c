@@ -214,10 +214,135 @@ static void test_saved_state_goes_on_to_the_same_bits(void **state) {
     }
 }
 
+/* The average of all values, running statistics too, follows them as its definition says. Looking at it changes nothing, and a
+ * resumed one goes on to the same bits. */
+static void test_averages(void **state) {
+    (void)state;
+    static const char optim[] = "{lr: 1e-2, steps: 1, ema: 0.9}";
+    setup *s = make("{loss: binomial}", optim, 16, false),
+          *again = make("{loss: binomial}", optim, 16, false);
+    setup *plain = make("{loss: binomial}", "{lr: 1e-2, steps: 1}", 16, false);
+    int64_t n = 0;
+    float *x = values_of(s, &n);
+    double *wanted = malloc((size_t)n * sizeof *wanted);
+    for (int64_t i = 0; i < n; i++) wanted[i] = (double)x[i];
+    free(x);
+    for (uint64_t step = 0; step < 12; step++) {
+        const double t = (double)step + 1, most = (1 + t) / (10 + t), d = most < 0.9 ? most : 0.9;
+        add(s, 0, 16, step);
+        update(s, 1e-2);
+        add(plain, 0, 16, step);
+        update(plain, 1e-2);
+        x = values_of(s, &n);
+        for (int64_t i = 0; i < n; i++) wanted[i] = d * wanted[i] + (1 - d) * (double)x[i];
+        free(x);
+        if (step == 5) hand_over(s, again);
+        if (step > 5) {
+            add(again, 0, 16, step);
+            update(again, 1e-2);
+        }
+        x = averages_of(s, &n);
+        for (int64_t i = 0; i < n; i++) {
+            if (!(fabs((double)x[i] - wanted[i]) < 2e-6 * (1 + fabs(wanted[i]))))
+                fail_msg("step %d: average %lld is %.9g; wanted %.9g", (int)step, (long long)i, (double)x[i],
+                         wanted[i]);
+        }
+        free(x);
+    }
+    assert_same_values(s, plain);
+    assert_same_values(s, again);
+    assert_same_averages(s, again);
+    free(wanted);
+    setup_release(s);
+    setup_release(again);
+    setup_release(plain);
+}
+
+/* While the averages are where the network was, neither a step nor a checkpoint is taken. */
+static void test_no_step_from_averages(void **state) {
+    (void)state;
+    kith_error err;
+    setup *s = make("{loss: binomial}", "{lr: 1e-2, steps: 1, ema: 0.9}", 16, false);
+    const ki_learner_batch batch = {.n = 16, .data = images, .label = labels};
+    assert_ok(ki_learner_swap(s->learner, &err), &err);
+    assert_int_equal(ki_learner_add(s->learner, &batch, 0, &err), KITH_EINTERNAL);
+    assert_int_equal(ki_learner_save(s->learner, NULL, &err), KITH_EINTERNAL);
+    assert_ok(ki_learner_swap(s->learner, &err), &err);
+    add(s, 0, 16, 0);
+    assert_int_equal(ki_learner_swap(s->learner, &err), KITH_EINTERNAL);
+    setup_release(s);
+}
+
+/* What one step of plain gradient descent changes: of a layer less by the decay for each layer that is above it. */
+static void test_rates_fall_with_depth(void **state) {
+    (void)state;
+    static const struct {
+        const char *param;
+        double rate;
+    } rows[] = {{"conv1.weight", 0.0625}, {"bn2.weight", 0.125},     {"conv3.weight", 0.25},
+                {"bn4.bias", 0.5},        {"embedding.weight", 1.0}, {"embedding.bias", 1.0}};
+    static float before[1 << 14], all[1 << 14], less[1 << 14];
+    for (size_t r = 0; r < N_ROWS(rows); r++) {
+        const char *const recipes[] = {"{name: sgd, momentum: 0, steps: 1}",
+                                       "{name: sgd, momentum: 0, steps: 1, layer_decay: 0.5}"};
+        int64_t n = 0;
+        for (int way = 0; way < 2; way++) {
+            kith_error err;
+            setup *s = make("{loss: binomial}", recipes[way], 16, false);
+            const ki_param *p = ki_params_find(s->params, rows[r].param);
+            n = p->n;
+            assert_ok(ki_params_get(s->params, p, before, &err), &err);
+            add(s, 0, 16, 0);
+            update(s, 0.5);
+            assert_ok(ki_params_get(s->params, p, way ? less : all, &err), &err);
+            setup_release(s);
+        }
+        double of_all = 0, of_less = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const double a = (double)(all[i] - before[i]), b = (double)(less[i] - before[i]);
+            of_all += a * a;
+            of_less += a * b;
+        }
+        const double found = of_less / of_all;
+        if (!(fabs(found - rows[r].rate) < 1e-3 * rows[r].rate))
+            fail_msg("%s changes by %g of what it would; wanted %g", rows[r].param, found, rows[r].rate);
+    }
+}
+
+/* What is frozen has neither moments nor averages, and keeps its bits. */
+static void test_frozen_layers(void **state) {
+    (void)state;
+    kith_error err;
+    setup_adapt = (ki_adaptation){.freeze = "bn2"};
+    setup *s = make("{loss: binomial}", "{lr: 1e-2, steps: 1, ema: 0.9, weight_decay: 0.1}", 16, false);
+    setup_adapt = (ki_adaptation){0};
+    static float before[1 << 14], after[1 << 14];
+    static const char *const kept[] = {"conv1.weight", "bn1.running_mean", "bn2.weight", "bn2.running_var"};
+    for (size_t i = 0; i < N_ROWS(kept); i++) {
+        const ki_param *p = ki_params_find(s->params, kept[i]);
+        assert_ok(ki_params_get(s->params, p, before, &err), &err);
+        for (uint64_t step = 0; step < 3; step++) {
+            add(s, 0, 16, step);
+            update(s, 1e-2);
+        }
+        assert_ok(ki_params_get(s->params, p, after, &err), &err);
+        if (memcmp(before, after, (size_t)p->n * sizeof *before) != 0) fail_msg("%s has changed", kept[i]);
+    }
+    for (int i = 0; i < ki_optim_n_states(s->learner->optim); i++) {
+        const char *name = ki_optim_state_name(s->learner->optim, i);
+        if (strncmp(name, "conv1", 5) == 0 || strncmp(name, "bn2", 3) == 0) fail_msg("there is a %s", name);
+    }
+    for (int i = 0; i < s->learner->n_averaged; i++) {
+        const char *name = ki_params_at(s->params, s->learner->averaged[i])->name;
+        if (strncmp(name, "conv1", 5) == 0) fail_msg("%s is averaged", name);
+    }
+    setup_release(s);
+}
+
 static void test_a_step_allocates_nothing(void **state) {
     (void)state;
-    setup *s =
-        make("{loss: binomial, regularizers: [{name: energy_confusion}]}", "{lr: 1e-3, steps: 1}", 16, false);
+    setup *s = make("{loss: binomial, regularizers: [{name: energy_confusion}]}",
+                    "{lr: 1e-3, steps: 1, ema: 0.9}", 16, false);
     kith_memory_stats before, after;
     for (uint64_t step = 0; step < 4; step++) {
         if (step == 2) kith_memory_stats_get(&before);
@@ -236,7 +361,8 @@ static kith_status try_all(setup *s, ki_description **description, ki_forward **
         "{name: energy_confusion}, {name: row_norm_penalty}]}";
     static float rows[5 * 16];
     ki_learner_batch batch = {.n = 8, .data = images, .label = labels};
-    KI_TRY(setup_try(s, 1, 16, 1, objective, "{name: sgd, steps: 1, accumulate: 2}",
+    KI_TRY(setup_try(s, 1, 16, 1, objective,
+                     "{name: sgd, steps: 1, accumulate: 2, ema: 0.9, layer_decay: 0.9}",
                      (ki_learner_settings){.batch = 8, .frozen_bn = true}, err));
     KI_TRY(ki_learner_add(s->learner, &batch, 0, err));
     batch.n = 5;
@@ -299,6 +425,10 @@ int main(void) {
         cmocka_unit_test(test_not_a_number),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_saved_state_goes_on_to_the_same_bits),
+        cmocka_unit_test(test_averages),
+        cmocka_unit_test(test_no_step_from_averages),
+        cmocka_unit_test(test_rates_fall_with_depth),
+        cmocka_unit_test(test_frozen_layers),
         cmocka_unit_test(test_a_step_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

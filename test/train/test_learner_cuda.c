@@ -242,7 +242,7 @@ static void test_values_of_the_step_before(void **state) {
 
 static void test_resume(void **state) {
     (void)state;
-    const char *objective = "{loss: amsoftmax}", *optim = "{lr: 1e-2, steps: 1}";
+    const char *objective = "{loss: amsoftmax}", *optim = "{lr: 1e-2, steps: 1, ema: 0.9}";
     setup *s = make("cuda", objective, optim, 8, false);
     for (uint64_t step = 0; step < 4; step++) {
         add(s, 8 * (int)(step % 3), 8, step);
@@ -258,8 +258,36 @@ static void test_resume(void **state) {
         assert_true(read(s).total == read(again).total);
     }
     assert_same_values(s, again);
+    assert_same_averages(s, again);
     release(s);
     release(again);
+}
+
+/* Frozen layers, rates by depth and averages, through warm-up, recording and launching; the averages are looked at on the way. */
+static void test_adapted(void **state) {
+    (void)state;
+    setup_adapt = (ki_adaptation){.freeze = "bn1"};
+    const char *objective = "{loss: amsoftmax}", *optim = "{lr: 1e-2, steps: 1, ema: 0.9, layer_decay: 0.7}";
+    setup *host = make("cpu", objective, optim, 8, false), *device = make("cuda", objective, optim, 8, false);
+    setup *unseen = make("cuda", objective, optim, 8, false);
+    setup_adapt = (ki_adaptation){0};
+    setup *const all[] = {host, device, unseen};
+    int64_t n = 0;
+    for (uint64_t step = 0; step < 8; step++) {
+        for (int i = 0; i < 3; i++) {
+            add(all[i], 8 * (int)(step % 3), 8, step);
+            update(all[i], 1e-2);
+        }
+        near("the total", step, read(device).total, read(host).total, 1e-3);
+        float *a = averages_of(host, &n), *b = averages_of(device, &n);
+        const double off = testing_relative_l2(b, a, n);
+        if (!(off < 1e-3)) fail_msg("step %d: averages differ by %g", (int)step, off);
+        free(a);
+        free(b);
+    }
+    assert_same_values(device, unseen);
+    assert_same_averages(device, unseen);
+    for (int i = 0; i < 3; i++) release(all[i]);
 }
 
 /* A step that went wrong is named, also when it is read steps later. */
@@ -512,6 +540,7 @@ int main(void) {
                                        cmocka_unit_test(test_many_sizes),
                                        cmocka_unit_test(test_values_of_the_step_before),
                                        cmocka_unit_test(test_resume),
+                                       cmocka_unit_test(test_adapted),
                                        cmocka_unit_test(test_bad_numbers),
                                        cmocka_unit_test(test_refusals),
                                        cmocka_unit_test(test_forward),

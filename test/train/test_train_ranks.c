@@ -25,6 +25,18 @@ static void test_fifty_steps_follow_one_process(void **state) {
     tiny_assert_same("three", "again", "test/embedding.npy");
 }
 
+/* Every rank has the same averages (compared before every checkpoint), and no more to sum than what learns. */
+static void test_part_of_a_network_and_its_average(void **state) {
+    (void)state;
+    need_mpirun();
+    static const char part[] =
+        "--set optim.steps=12 --set eval.select=last --set optim.ema=0.8 --set model.freeze=pool1 "
+        "--set optim.layer_decay=0.8";
+    one_train("part", part);
+    ranks_train(3, "parts", part);
+    rank_runs_near("parts", "part", 1e-3);
+}
+
 /* A checkpoint says nothing of ranks: 3 have begun, one process or two go on. */
 static void test_resume_with_another_number_of_ranks(void **state) {
     (void)state;
@@ -234,6 +246,7 @@ static void test_without_the_plugin(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_fifty_steps_follow_one_process),
+                                       cmocka_unit_test(test_part_of_a_network_and_its_average),
                                        cmocka_unit_test(test_resume_with_another_number_of_ranks),
                                        cmocka_unit_test(test_a_rank_without_images),
                                        cmocka_unit_test(test_evaluation_has_the_bits_of_one_process),

@@ -12,7 +12,6 @@
 typedef struct linear {
     ki_kernel base;
     int mb, ic, oc;
-    bool trains;
     ki_binding b;
 } linear;
 
@@ -40,7 +39,7 @@ static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec
     k->mb = (int)mb;
     k->ic = (int)ic;
     k->oc = (int)oc;
-    k->trains = spec->wants_diff_params;
+    k->trains = spec->wants_diff_params && !spec->keeps_params;
     if (is_blocked(k)) {
         const kith_status status = ki_blas_prepare(ki_threads(), err);
         if (status != KITH_OK) {
@@ -48,7 +47,7 @@ static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec
             return status;
         }
     }
-    *ret_info = (ki_kernel_info){.backward_reads_src = k->trains};
+    *ret_info = (ki_kernel_info){.backward_reads_src = k->trains, .skips_diffs = true};
     *ret_kernel = &k->base;
     return KITH_OK;
 }
@@ -134,7 +133,7 @@ static kith_status linear_backward(ki_kernel *kernel, kith_error *err) {
     (void)err;
     const linear *k = (linear *)kernel;
     const float *diff_dst = k->b.diff_dst[0];
-    if (k->trains)
+    if (k->trains && k->b.param[KI_W].diff)
         add_grads(k->mb, k->ic, k->oc, k->b.src[0], diff_dst, k->b.param[KI_W].diff, k->b.param[KI_B].diff);
     if (k->b.diff_src[0])
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, k->mb, k->ic, k->oc, 1, diff_dst, k->oc,

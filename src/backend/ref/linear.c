@@ -66,7 +66,8 @@ static void backward_rows(void *context, int64_t begin, int64_t end) {
 static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_kernel_info *ret_info,
                           ki_kernel **ret_kernel, kith_error *err) {
     KI_TRY(ki_ref_kernel_new(&ki_ref_linear, backend, spec, ret_kernel, err));
-    *ret_info = (ki_kernel_info){.backward_reads_src = spec->wants_diff_params};
+    *ret_info = (ki_kernel_info){.backward_reads_src = spec->wants_diff_params && !spec->keeps_params,
+                                 .skips_diffs = true};
     return KITH_OK;
 }
 

@@ -53,9 +53,9 @@ static kith_status plan_forward_buffers(ki_plan *plan, kith_error *err) {
     for (int s = 0; s < plan->steps.n; s++) {
         ki_step *step = &plan->steps.step[s];
         KI_TRY(add_output(plan, s, err));
-        if (step->info.workspace_bytes && plan->options.mode == KI_TRAIN)
-            KI_TRY(add_buffer(plan, step->info.workspace_bytes, s, backward_time(plan, s), &step->workspace,
-                              err));
+        if (step->info.workspace_bytes && !step->infers)
+            KI_TRY(add_buffer(plan, step->info.workspace_bytes, s,
+                              step->runs_backward ? backward_time(plan, s) : s, &step->workspace, err));
         for (int k = 0; k < step->n_src; k++) read_at(plan, plan->steps.step[step->src[k]].dst, s);
         if (!step->runs_backward) continue;
         const int back = ki_step_is_late(step) ? late_time(plan, s) : backward_time(plan, s);

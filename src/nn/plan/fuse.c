@@ -8,7 +8,7 @@
 #include "nn/plan/steps.h"
 
 typedef struct node_use {
-    bool needed, is_tap, is_grad_tap;
+    bool needed, is_tap, is_grad_tap, infers;
     int n_consumers, consumer; /* the last consumer found */
     int step;                  /* which step writes it; -1 */
 } node_use;
@@ -41,6 +41,16 @@ static void mark_needed(const ki_graph *graph, node_use *use) {
     }
 }
 
+/* Which nodes are computed as for inference. */
+static void mark_inferring(const ki_graph *graph, const ki_plan_options *options, node_use *use) {
+    for (int i = 0; i < ki_graph_count(graph); i++) {
+        const ki_node *node = ki_graph_node(graph, i);
+        use[i].infers = options->mode == KI_INFER ||
+                        (!options->input_grad && (node->is_frozen || node->kind == KI_OP_INPUT));
+        for (int k = 0; k < node->n_src; k++) use[i].infers = use[i].infers && use[node->src[k]].infers;
+    }
+}
+
 /* The consumer that may be merged into node i's kernel, if it is of that kind; else -1. */
 static int only_consumer(const ki_graph *graph, const node_use *use, int i, ki_op_kind kind) {
     if (use[i].is_tap || use[i].n_consumers != 1) return -1;
@@ -58,11 +68,12 @@ static int added_to(const ki_graph *graph, const node_use *use, int i, int *ret_
     return use[other].step >= 0 ? other : -1;
 }
 
-static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend,
-                         const ki_plan_options *options, node_use *use, int i, int number) {
+static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend, node_use *use, int i,
+                         int number) {
     const ki_node *node = ki_graph_node(graph, i);
     ki_step step = {.node = node,
                     .node_number = i,
+                    .infers = use[i].infers,
                     .n_src = node->n_src,
                     .slice_of = -1,
                     .dst = KI_NOWHERE,
@@ -75,9 +86,9 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend,
         step.src[k] = use[node->src[k]].step;
         step.diff_src[k] = KI_NOWHERE;
     }
-    if (node->kind == KI_OP_CONV2D && options->mode == KI_INFER && backend->kernels.can_fold_bn) {
+    if (node->kind == KI_OP_CONV2D && step.infers && backend->kernels.can_fold_bn) {
         next = only_consumer(graph, use, last, KI_OP_BATCH_NORM);
-        if (next >= 0) {
+        if (next >= 0 && use[next].infers) {
             step.bn = ki_graph_node(graph, next);
             use[next].step = number;
             last = next;
@@ -111,7 +122,7 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend,
     return step;
 }
 
-static bool has_trained(const ki_step *step) {
+bool ki_step_is_trained(const ki_step *step) {
     for (int p = 0; p < step->node->n_params; p++) {
         if (step->node->param[p].trained) return true;
     }
@@ -122,7 +133,7 @@ static void mark_backward(ki_steps *steps, const ki_plan_options *options) {
     if (options->mode != KI_TRAIN) return;
     for (int s = 0; s < steps->n; s++) {
         ki_step *step = &steps->step[s];
-        step->useful = step->node->kind == KI_OP_INPUT ? options->input_grad : has_trained(step);
+        step->useful = step->node->kind == KI_OP_INPUT ? options->input_grad : ki_step_is_trained(step);
         for (int k = 0; k < step->n_src; k++) step->useful |= steps->step[step->src[k]].useful;
     }
     for (int s = steps->n - 1; s >= 0; s--) {
@@ -143,10 +154,11 @@ kith_status ki_steps_make(const ki_graph *graph, const ki_backend_type *backend,
     KI_CHECK(ki_zalloc_or(&steps.step, (size_t)n_nodes, sizeof *steps.step, "a plan", err));
     KI_CHECK(mark_taps(graph, options, use, err));
     mark_needed(graph, use);
+    mark_inferring(graph, options, use);
     for (int i = 0; i < n_nodes; i++) use[i].step = -1;
     for (int i = 0; i < n_nodes; i++) {
         if (!use[i].needed || use[i].step >= 0) continue;
-        steps.step[steps.n] = make_step(graph, backend, options, use, i, steps.n);
+        steps.step[steps.n] = make_step(graph, backend, use, i, steps.n);
         steps.n_fused_relu += steps.step[steps.n].has_relu;
         steps.n_folded_bn += steps.step[steps.n].bn != NULL;
         steps.n++;

@@ -28,6 +28,7 @@ const ki_step *ki_plan_consumer(const ki_plan *plan, int s) {
 static bool qualifies(const ki_plan *plan, int s) {
     const ki_step *step = &plan->steps.step[s];
     if (!ki_node_is_1x1(step->node) || step->bn || step->is_tap || step->n_consumers != 1) return false;
+    if (ki_step_wastes_diffs(step)) return false;
     if (step->node->attr.conv.oc % KI_SLICE_ALIGN != 0) return false;
     const ki_step *src = &plan->steps.step[step->src[0]], *consumer = ki_plan_consumer(plan, s);
     if (!consumer || src->node->kind == KI_OP_INPUT) return false;
@@ -54,7 +55,7 @@ static bool fits(const ki_plan *plan, const group *g, int s) {
     const ki_step *a = &plan->steps.step[g->member[g->n - 1]], *b = &plan->steps.step[s];
     return g->n < MOST_MEMBERS && a->src[0] == b->src[0] && a->has_relu == b->has_relu &&
            a->live == b->live && a->useful == b->useful && a->runs_backward == b->runs_backward &&
-           ki_plan_follows(plan, a, b);
+           a->infers == b->infers && ki_plan_follows(plan, a, b);
 }
 
 /* in[s]: the group of step s, counted from 1; 0: none. */

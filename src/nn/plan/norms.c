@@ -6,7 +6,8 @@
 #include "nn/plan/planned.h"
 
 static bool qualifies(const ki_plan *plan, const ki_step *norm) {
-    if (norm->node->kind != KI_OP_BATCH_NORM || norm->n_src != 1 || norm->n_consumers != 1 || norm->is_tap)
+    if (norm->node->kind != KI_OP_BATCH_NORM || norm->n_src != 1 || norm->n_consumers != 1 || norm->is_tap ||
+        ki_step_wastes_diffs(norm))
         return false;
     const ki_step *src = &plan->steps.step[norm->src[0]];
     return (src->node->kind == KI_OP_CONV2D || src->is_swapped) && src->n_consumers == 1 && !src->is_tap &&
@@ -22,7 +23,8 @@ static bool is_mergeable(const ki_plan *plan, const ki_step *concat) {
         const ki_bn_attr *a = &first->node->attr.bn, *b = &norm->node->attr.bn;
         if (a->eps != b->eps || a->momentum != b->momentum || norm->has_relu != first->has_relu ||
             norm->live != first->live || norm->useful != first->useful ||
-            norm->runs_backward != first->runs_backward)
+            norm->runs_backward != first->runs_backward || norm->infers != first->infers ||
+            norm->node->is_frozen != first->node->is_frozen)
             return false;
         if (k > 0 && !ki_plan_follows(plan, &plan->steps.step[concat->src[k - 1]], norm)) return false;
     }
@@ -44,6 +46,7 @@ static void rewrite(const ki_plan *plan, const ki_step *concat, ki_node *node, k
     ret_norm->node_number = first->node_number;
     ret_norm->has_relu = first->has_relu;
     ret_norm->runs_backward = first->runs_backward;
+    ret_norm->infers = first->infers;
     ret_norm->n_src = 1;
 }
 

@@ -46,7 +46,8 @@ static void adopt_masks(ki_plan *plan, ki_step *concat) {
 static bool uses_batch_statistics(const ki_plan *plan) {
     if (plan->options.mode != KI_TRAIN || plan->options.frozen_bn) return false;
     for (int s = 0; s < plan->steps.n; s++) {
-        if (plan->steps.step[s].node->kind == KI_OP_BATCH_NORM) return true;
+        const ki_node *node = plan->steps.step[s].node;
+        if (node->kind == KI_OP_BATCH_NORM && !node->is_frozen) return true;
     }
     return false;
 }
@@ -91,19 +92,20 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
     ki_kernel_spec spec = {
         .kind = node->kind,
         .attr = &node->attr,
-        .mode = plan->options.mode,
+        .mode = step->infers ? KI_INFER : plan->options.mode,
         .n_src = step->n_src,
         .dst = step->edge,
         .has_relu = step->has_relu,
         .has_add = step->has_add,
         .has_folded_bn = step->bn != NULL,
         .bn_eps = step->bn ? step->bn->attr.bn.eps : 0,
-        .frozen_stats = plan->options.frozen_bn,
+        .frozen_stats = plan->options.frozen_bn || node->is_frozen,
         .wants_diff_params = step->runs_backward,
+        .keeps_params = ki_step_wastes_diffs(step),
         .adds_diff_src = step->adds_diff = adds_diff(plan, s),
         /* Batch norms with batch statistics read their maps twice, the second time from the cache. Late work
          * beside them pushes the maps out of the cache, which costs more than it gains. */
-        .may_be_late = !plan->updates_stats,
+        .may_be_late = !plan->updates_stats && !ki_step_wastes_diffs(step),
         .seed = plan->options.seed,
         .node = (uint32_t)step->node_number,
         .device_comm = plan->options.device_comm};
@@ -121,6 +123,16 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
     KI_TRY(kernel_type->create(plan->backend, &spec, &step->info, &step->kernel, err));
     if (step->info.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = step->info.scratch_bytes;
     return KITH_OK;
+}
+
+/* Memory for the gradients of a step whose parameters do not learn, one behind the other. */
+static void bind_wasted(const ki_plan *plan, const ki_step *step, ki_binding *binding) {
+    ki_real *at = plan->wasted;
+    for (int p = 0; p < step->node->n_params; p++) {
+        const ki_param_decl *decl = &step->node->param[p];
+        binding->param[decl->slot].diff = at;
+        at += ki_round_up((size_t)ki_shape_count(&decl->shape), KI_ALIGN / sizeof(ki_real));
+    }
 }
 
 static kith_status bind_params(ki_plan *plan, const ki_node *node, bool is_folded, bool trains,
@@ -153,7 +165,8 @@ static bool is_mean_lost(const ki_plan *plan, int number) {
         const ki_step *consumer = &plan->steps.step[s];
         for (int k = 0; k < consumer->n_src; k++) {
             if (consumer->src[k] != number) continue;
-            const bool is_normalised = consumer->node->kind == KI_OP_BATCH_NORM && k == 0;
+            const bool is_normalised =
+                consumer->node->kind == KI_OP_BATCH_NORM && !consumer->node->is_frozen && k == 0;
             const bool is_passed_on =
                 consumer->is_view || consumer->is_swapped || consumer->node->kind == KI_OP_CONCAT;
             if (!is_normalised && !(is_passed_on && is_mean_lost(plan, s))) return false;
@@ -191,6 +204,7 @@ static kith_status bind_step(ki_plan *plan, ki_step *step, kith_error *err) {
         binding.diff_dst[0] = step->diff_ptr;
     }
     KI_TRY(bind_params(plan, step->node, false, step->runs_backward, &binding, err));
+    if (ki_step_wastes_diffs(step) && !step->info.skips_diffs) bind_wasted(plan, step, &binding);
     if (step->runs_backward && is_bias_lost(plan, step)) binding.param[KI_B].diff = NULL;
     if (step->bn) KI_TRY(bind_params(plan, step->bn, true, false, &binding, err));
     return step->kernel->type->bind(step->kernel, &binding, err);
@@ -210,6 +224,25 @@ static kith_status make_numbers(ki_plan *plan, kith_error *err) {
         KI_TRY(backend->type->memory.zero(backend, memory, 2 * sizeof *plan->step, err));
     }
     return KITH_OK;
+}
+
+static kith_status make_wasted(ki_plan *plan, kith_error *err) {
+    ki_backend *backend = plan->backend;
+    size_t most = 0;
+    void *memory = NULL;
+    for (int s = 0; s < plan->steps.n; s++) {
+        const ki_step *step = &plan->steps.step[s];
+        size_t bytes = 0;
+        if (!ki_step_wastes_diffs(step) || step->info.skips_diffs) continue;
+        for (int p = 0; p < step->node->n_params; p++)
+            bytes +=
+                ki_round_up((size_t)ki_shape_count(&step->node->param[p].shape) * sizeof(ki_real), KI_ALIGN);
+        if (bytes > most) most = bytes;
+    }
+    if (most == 0) return KITH_OK;
+    KI_TRY(backend->type->memory.alloc(backend, most, &memory, err));
+    plan->wasted = memory;
+    return backend->type->memory.zero(backend, memory, most, err);
 }
 
 /* Choosing kernels can take a while. So memory is asked for first, for what a batch needs at the very least:
@@ -262,6 +295,7 @@ kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *ba
                                          err));
     plan->block = memory;
     KI_CHECK(make_numbers(plan, err));
+    KI_CHECK(make_wasted(plan, err));
     for (int s = 0; s < plan->steps.n; s++) {
         KI_CHECK(name_step(plan, s, bind_step(plan, &plan->steps.step[s], err), err));
         const ki_step *step = &plan->steps.step[s];
@@ -293,6 +327,7 @@ void ki_plan_free(ki_plan *plan) {
     ki_free(plan->unfinished);
     plan->backend->type->memory.free(plan->backend, plan->block);
     plan->backend->type->memory.free(plan->backend, plan->step);
+    plan->backend->type->memory.free(plan->backend, plan->wasted);
     ki_free(plan);
 }
 
@@ -303,7 +338,11 @@ void ki_plan_stats_get(const ki_plan *plan, ki_plan_stats *ret_stats) {
                                  .n_folded_bn = plan->steps.n_folded_bn,
                                  .n_swapped_pools = plan->n_swapped,
                                  .forward_flops = plan->forward_flops};
-    for (int s = 0; s < plan->steps.n; s++) ret_stats->n_kernels += plan->steps.step[s].kernel != NULL;
+    for (int s = 0; s < plan->steps.n; s++) {
+        const ki_step *step = &plan->steps.step[s];
+        ret_stats->n_kernels += step->kernel != NULL;
+        ret_stats->n_backward += step->kernel && step->runs_backward && !step->info.shares_diff;
+    }
     for (size_t b = 0; b < plan->n_buffers; b++)
         ret_stats->unshared_bytes += ki_round_up(plan->buffer[b].bytes, KI_ALIGN);
 }

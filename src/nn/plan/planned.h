@@ -19,7 +19,8 @@ struct ki_plan {
     int n_swapped;
     ki_plan_buffer *buffer;
     size_t n_buffers, buffer_capacity;
-    char *block; /* device memory of all buffers, followed by the scratchpad */
+    char *block;     /* device memory of all buffers, followed by the scratchpad */
+    ki_real *wasted; /* device memory for gradients that nobody reads; NULL: no kernel needs it */
     size_t block_bytes, scratch_bytes;
     uint64_t *
         step; /* backend memory: the step and the place of the first image; NULL: not read, or options.step */
@@ -55,6 +56,12 @@ enum { KI_LATE_STEPS = 4 };
 
 static inline bool ki_step_is_late(const ki_step *step) {
     return step->runs_backward && step->kernel && step->info.is_late;
+}
+
+/* Backward runs through parameters that do not learn: its kernel gets memory for their gradients that nobody reads, unless it can do
+ * without. */
+static inline bool ki_step_wastes_diffs(const ki_step *step) {
+    return step->runs_backward && step->node->n_params > 0 && !ki_step_is_trained(step);
 }
 
 static inline void *ki_plan_address(const ki_plan *plan, ki_place place) {

@@ -35,6 +35,8 @@ typedef struct ki_step {
     bool live;   /* a gradient arrives at the output */
     bool useful; /* a gradient at the output is worth computing: something upstream is trained */
     bool runs_backward;
+    bool
+        infers; /* computed as for inference: it and all that it depends on are frozen, or the plan is for inference */
 
     ki_edge edge;
     ki_kernel *kernel; /* NULL for the input */
@@ -68,6 +70,8 @@ typedef struct ki_steps {
     int n, n_fused_relu, n_folded_bn;
 } ki_steps;
 
+/* Do parameters of the step's node learn? */
+bool ki_step_is_trained(const ki_step *step);
 /* Prune, fuse and mark which steps take part in backward. ret_steps->step is allocated. */
 kith_status ki_steps_make(const ki_graph *graph, const ki_backend_type *backend,
                           const ki_plan_options *options, ki_steps *ret_steps, kith_error *err);

@@ -22,6 +22,7 @@ static bool qualifies(const ki_plan *plan, int s) {
         return false;
     const ki_step *pool = &plan->steps.step[conv->src[0]], *behind = ki_plan_consumer(plan, s);
     if (!is_same_size_average(pool) || !behind || behind->node->kind != KI_OP_BATCH_NORM) return false;
+    if (behind->node->is_frozen || conv->node->is_frozen || pool->node->is_frozen) return false;
     const int64_t oc = conv->node->attr.conv.oc;
     return oc < pool->node->shape.dim[1] && oc % KI_SLICE_ALIGN == 0;
 }

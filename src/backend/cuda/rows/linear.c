@@ -44,9 +44,9 @@ static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec
     k->ic = src.c;
     k->oc = dst.c;
     k->is_tokens = spec->dst.shape.n_dims == 3;
-    k->is_trained = spec->wants_diff_params;
+    k->is_trained = spec->wants_diff_params && !spec->keeps_params;
     k->type = src.is_bf16 ? KI_NUMBER_BF16 : KI_NUMBER_FLOAT;
-    *ret_info = (ki_kernel_info){.backward_reads_src = k->is_trained};
+    *ret_info = (ki_kernel_info){.backward_reads_src = k->is_trained, .skips_diffs = true};
     if (spec->attr->linear.bias && is_summed_twice(k))
         ret_info->scratch_bytes = (size_t)n_runs_of(k->mb, k->oc) * (size_t)k->oc * sizeof(float);
     *ret_kernel = &k->base;
