@@ -12,6 +12,7 @@
 typedef struct linear {
     ki_kernel base;
     int mb, ic, oc;
+    bool trains;
     ki_binding b;
 } linear;
 
