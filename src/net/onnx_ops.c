@@ -206,11 +206,15 @@ kith_status ki_onnx_op(ki_onnx_graph *graph, const ki_node *node, const ki_shape
         [KI_OP_ATTENTION] = ki_onnx_attention,
         [KI_OP_WINDOWS] = ki_onnx_windows,
         [KI_OP_MERGE] = ki_onnx_merge,
+        [KI_OP_TOKENS] = add_tokens,
+        [KI_OP_GRID] = add_grid,
+        [KI_OP_TOKEN] = add_token,
+        [KI_OP_PROBE] = add_probe,
     };
     const ki_onnx_at o = {graph, node, src_shape, src};
-    [KI_OP_CONV2D] = add_conv2d, [KI_OP_BATCH_NORM] = add_batch_norm,
-    if (!rows[node->kind]) return ki_fail(err, KITH_EUNSUPPORTED, "node %s: %s is not exported to ONNX",
-                                          node->name, ki_op_name(node->kind));
+    if (!rows[node->kind])
+        return ki_fail(err, KITH_EUNSUPPORTED, "node %s: %s is not exported to ONNX", node->name,
+                       ki_op_name(node->kind));
     *ret_value = rows[node->kind](&o);
     return KITH_OK;
 }
