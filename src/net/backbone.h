@@ -44,6 +44,8 @@ typedef struct ki_backbone {
     ki_tower tower; /* of an ensemble; all NULL: it cannot be one */
     /* Errors are kept by the graph. */
     void (*build)(ki_graph *graph, int input, const void *settings, ki_body *ret_body);
+    /* What the network has behind its pool: from the pooled vector to the one that all heads read. NULL: nothing. */
+    int (*neck)(ki_graph *graph, int pooled, const void *settings);
 } ki_backbone;
 
 /* The i-th row, or NULL. */
@@ -60,6 +62,14 @@ typedef struct ki_conv_bn {
 } ki_conv_bn;
 
 int ki_conv_bn_add(ki_graph *graph, const char *conv, const char *bn, int src, ki_conv_bn attr);
+
+/* Ops of one source that have no parameters. */
+int ki_act_add(ki_graph *graph, int src, ki_act how);
+/* Nothing is added for p = 0. */
+int ki_drop_path_add(ki_graph *graph, int src, double p);
+
+/* RGB by the mean and deviation of ImageNet's pixels, as torchvision and timm have them. */
+kith_preprocess ki_preprocess_imagenet(void);
 
 /* 3x3 max pooling with stride 2 in ceil mode: the one both Inceptions use. */
 int ki_max_pool_3x3_s2(ki_graph *graph, const char *name, int src);

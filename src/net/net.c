@@ -113,6 +113,7 @@ static void add_heads(ki_net *net, const ki_body *body, ki_start start) {
         add_map(net, body->map);
         pooled = ki_graph_global_pool(graph, "pool", body->map, (ki_global_pool_attr){net->pool});
     }
+    if (net->backbone->neck) pooled = net->backbone->neck(graph, pooled, net->settings);
     ki_graph_tap(graph, side_by_side(net, "pool.heads", pooled), "pooled");
     if (net->embedding > 0) ki_graph_tap(graph, add_embedding(net, pooled, start), "embedding");
     if (net->classes > 0) {
