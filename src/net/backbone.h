@@ -8,16 +8,33 @@
 #define KI_BACKBONE_H
 
 #include "base/option.h"
+#include "net/contract.h"
+#include "net/names/names.h"
 #include "nn/graph.h"
 
 #include "kith/model.h"
 
-enum { KI_MOST_VECTOR = 1 << 20 };       /* numbers of an input vector */
-enum { KI_MOST_BACKBONE_SETTINGS = 64 }; /* bytes of a settings struct */
+enum { KI_MOST_VECTOR = 1 << 20 };        /* numbers of an input vector */
+enum { KI_MOST_BACKBONE_SETTINGS = 256 }; /* bytes of a settings struct */
+enum { KI_SETTINGS_TEXT = 1024 };         /* bytes of all settings as text (ki_net_settings_text) */
 
-/* What a build hands on. */
+/* How a network's vector comes from its last map: the ways of op global_pool, and those for which only some networks have something. */
+typedef enum ki_pooling {
+    KI_POOLING_AVG,
+    KI_POOLING_MAX,
+    KI_POOLING_BOTH, /* average + maximum */
+    KI_POOLING_GEM,
+    KI_POOLING_CLASS,     /* the class token */
+    KI_POOLING_CLASS_AVG, /* the class token and the average side by side */
+    KI_POOLING_ATTENTION, /* the network's own pooling by attention */
+    KI_N_POOLINGS
+} ki_pooling;
+
+/* What a build hands on. A node that is not there is 0, which is the input. */
 typedef struct ki_body {
     int map;                    /* node of the last feature map, or of the last vectors */
+    int class_token;            /* a vector: the class token */
+    int attention;              /* a vector: the network's own pooling by attention */
     double dropout;             /* before the classifier; 0: none */
     kith_preprocess preprocess; /* what published weights of this network want */
 } ki_body;
@@ -27,6 +44,13 @@ typedef struct ki_body {
 typedef struct ki_tower {
     const char *first, *end;
 } ki_tower;
+
+/* What is known of a file of weights that says nothing itself. */
+typedef struct ki_recognised {
+    char settings[KI_SETTINGS_TEXT]; /* "key=value,key=value": what differs from the defaults */
+    ki_pooling pool;                 /* of the record, unless the function says otherwise */
+    double sureness;                 /* above 0; the backbone with the most is taken */
+} ki_recognised;
 
 /* Before the names of a tower's copies. */
 #define KI_TOWER "attention"
@@ -39,9 +63,14 @@ typedef struct ki_backbone {
     int64_t least_size;     /* smallest height and width that work */
     int64_t vector;         /* it takes vectors, by default of so many numbers; 0: images */
     const ki_option *options;
-    ki_global_pool
-        pool;       /* of published weights that were recognised, where nobody says (docs/model-files.md) */
-    ki_tower tower; /* of an ensemble; all NULL: it cannot be one */
+    ki_pooling pool; /* of published weights that were recognised, where nobody says (docs/model-files.md) */
+    ki_tower tower;  /* of an ensemble; all NULL: it cannot be one */
+    const char
+        *small; /* settings for tests that compute, "depth=1,width=64"; NULL: the defaults are small enough */
+    /* Are these the tensors of this backbone, and with which settings? Shapes and `config`, what lies beside the file (nothing: an empty one),
+     * say it. NULL: they are if all names of the default network are there. The tensors' values are not read. */
+    bool (*recognise)(const struct ki_backbone *self, const ki_named *tensors, const ki_contract *config,
+                      ki_recognised *ret);
     /* Errors are kept by the graph. */
     void (*build)(ki_graph *graph, int input, const void *settings, ki_body *ret_body);
     /* What the network has behind its pool: from the pooled vector to the one that all heads read. NULL: nothing. */

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
+#include "base/value.h"
 #include "kith/model.h"
 
 typedef struct ki_contract {
@@ -18,7 +20,18 @@ typedef struct ki_contract {
     bool has_pixels;    /* mean and std are known, of RGB pixels from 0 to 1 */
     double mean[3], std[3];
     char resize[16], filter[16]; /* as in kith_preprocess; empty: unknown */
+    /* config.json as it is, for what a network's own settings are (ki_config_number); NULL: none. */
+    const ki_value *config;
+    ki_arena arena; /* holds it */
 } ki_contract;
+
+void ki_contract_release(ki_contract *contract); /* fine on a zeroed struct */
+
+/* A number, a word or a list of config.json, in its root or in one of the parts where libraries put the network of images
+ * (vision_config, backbone_config, model_args). False, NULL: none, or of another kind. */
+bool ki_config_number(const ki_contract *contract, const char *key, double *ret);
+const char *ki_config_word(const ki_contract *contract, const char *key);
+const ki_value *ki_config_get(const ki_contract *contract, const char *key);
 
 /* Look beside the weights. Nothing there, and anything that cannot be understood, is an empty contract: the network's own
  * defaults hold. */
