@@ -126,7 +126,7 @@ static kith_status recognise(const source *from, const kith_model_options *given
     const char *resize = c && !given->resize ? c->resize : "";
     ki_log(KITH_LOG_INFO, "%s: these are the tensors of %s%s%s%s%s%s%s",
            given->weights ? given->weights : "weights", found->name, given->pool ? "" : ", pooled by ",
-           given->pool ? "" : ki_global_pool_names[found->pool], *resize ? ", images prepared by " : "",
+           given->pool ? "" : ki_pooling_names[found->pool], *resize ? ", images prepared by " : "",
            resize, *resize ? " as in " : "", *resize ? c->source : "");
     return KITH_OK;
 }
@@ -166,7 +166,7 @@ static kith_status merge_options(const source *from, const kith_model_options *g
     KI_TRY(ki_settings_parse(arena, kith_tensors_metadata(tensors, "kith.settings"), NULL, &base, err));
     KI_TRY(ki_settings_parse(arena, given->settings, base, &options->settings, err));
     const char *pool = kith_tensors_metadata(tensors, "kith.pool");
-    if (pool && !given->pool) KI_TRY(ki_global_pool_parse(pool, &options->pool, err));
+    if (pool && !given->pool) KI_TRY(ki_pooling_parse(pool, &options->pool, err));
     KI_TRY(read_input(tensors, options, err));
     take_size(from, options);
     return read_heads(from, given, options, err);
@@ -242,7 +242,7 @@ static kith_status build(const kith_model_options *given, const source *from, ki
                               .mask_bias = given->mask_bias,
                               .map_channels = given->map_channels == KITH_NONE ? 0 : given->map_channels};
     if (given->embedding_init) KI_TRY(ki_start_parse(given->embedding_init, &options.embedding_start, err));
-    if (given->pool) KI_TRY(ki_global_pool_parse(given->pool, &options.pool, err));
+    if (given->pool) KI_TRY(ki_pooling_parse(given->pool, &options.pool, err));
     if (from)
         KI_TRY(merge_options(from, given, arena, &options, err));
     else
@@ -287,7 +287,7 @@ static bool is_as_written(const ki_net *net, const kith_tensors *tensors) {
         const char *key, *value;
     } rows[] = {{"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
                 {"kith.input", input_text(net, input, sizeof input)},
-                {"kith.pool", ki_net_takes_vectors(net) ? NULL : ki_global_pool_names[net->pool]}};
+                {"kith.pool", ki_net_takes_vectors(net) ? NULL : ki_pooling_names[net->pool]}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *written = kith_tensors_metadata(tensors, rows[i].key);
         if (rows[i].value && (!written || strcmp(written, rows[i].value) != 0)) return false;
@@ -345,7 +345,7 @@ static kith_status write_images(const ki_net *net, kith_tensors_writer *writer, 
     char scale[64], mean[256], std[256];
     const kith_preprocess *p = &net->preprocess;
     const metadata rows[] = {
-        {"kith.pool", ki_global_pool_names[net->pool]},
+        {"kith.pool", ki_pooling_names[net->pool]},
         {"kith.preprocess.order", net->c < 3 ? "grey"
                                   : p->bgr   ? "BGR"
                                              : "RGB"},

@@ -85,7 +85,7 @@ const ki_backbone ki_backbone_resnet50 = {
     .size = 224,
     .least_size = 1,
     .options = options,
-    .pool = KI_GLOBAL_BOTH,
+    .pool = KI_POOLING_BOTH,
     .tower = {"layer3.0.conv1", "layer4.0.conv1"},
     .build = build,
 };
