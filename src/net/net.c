@@ -8,6 +8,8 @@
 #include "net/ensemble.h"
 #include "net/numbers.h"
 
+_Static_assert((int)KI_POOLING_GEM == (int)KI_GLOBAL_GEM, "the op's ways come first");
+
 enum { MOST_EXTENT = 1 << 14, MOST_UNITS = 1 << 24, MOST_HEADS = 64 };
 
 const char *const ki_pooling_names[] = {"avg", "max", "both", "gem", "class", "class_avg", "attention", NULL};
@@ -47,8 +49,8 @@ static kith_status check_input(const ki_net *net, kith_error *err) {
                        KITH_MOST_CHANNELS, (long long)c);
     if (h < least || w < least || h > MOST_EXTENT || w > MOST_EXTENT)
         return ki_fail(err, KITH_ESHAPE, "%s takes images of %lldx%lld to %dx%d, found %lldx%lld",
-                       backbone->name, (long long)least, (long long)least, MOST_EXTENT, MOST_EXTENT, (long long)h,
-                       (long long)w);
+                       backbone->name, (long long)least, (long long)least, MOST_EXTENT, MOST_EXTENT,
+                       (long long)h, (long long)w);
     return KITH_OK;
 }
 

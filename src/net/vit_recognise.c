@@ -68,12 +68,9 @@ static const char *positions_of(const ki_named *t, ki_vit_kind kind, const ki_co
 static const char *act_of(const ki_named *t, const ki_contract *config) {
     static const struct {
         const char *theirs, *ours;
-    } words[] = {{"gelu", "gelu"},
-                 {"gelu_pytorch_tanh", "gelu_tanh"},
-                 {"gelu_new", "gelu_tanh"},
-                 {"gelu_fast", "gelu_tanh"},
-                 {"gelu_tanh", "gelu_tanh"},
-                 {"quick_gelu", "quick_gelu"}};
+    } words[] = {{"gelu", "gelu"},           {"gelu_pytorch_tanh", "gelu_tanh"},
+                 {"gelu_new", "gelu_tanh"},  {"gelu_fast", "gelu_tanh"},
+                 {"gelu_tanh", "gelu_tanh"}, {"quick_gelu", "quick_gelu"}};
     const char *architecture = ki_config_word(config, "architecture");
     const char *word = ki_config_word(config, "hidden_act");
     if (!word) word = ki_config_word(config, "act_layer");
