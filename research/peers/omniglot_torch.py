@@ -21,7 +21,7 @@ import torch.nn.functional as F
 import yaml
 from PIL import Image
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../test/golden/net"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../test/golden/net"))
 import torch_nets  # noqa: E402
 
 
@@ -77,6 +77,9 @@ class Balanced:
             self.order = self.rng.permutation(len(self.members)).tolist()
         chosen, self.order = self.order[:self.n_classes], self.order[self.n_classes:]
         return np.concatenate([self.rng.permutation(self.members[c])[:self.n_images] for c in chosen])
+
+
+IMAGENET = torch.tensor([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])[:, None, :, None, None]
 
 
 def crops(images, side, rng=None):
@@ -224,12 +227,69 @@ class Net(torch_nets.ConvNet4):
         return F.relu(self.bn5(self.conv5(x))) if hasattr(self, "conv5") else x
 
 
+class Torchvision(torch_nets.Net):
+    """ViT-S and ConvNeXt-T of torchvision, which see grey images three times."""
+
+    def __init__(self, backbone, side, embedding, patch=16, drop_path=0.0):
+        super().__init__()
+        import torchvision
+        if backbone == "vit_s":
+            self.body, self.out = torchvision.models.VisionTransformer(side, patch, 12, 6, 384, 1536), 384
+            self.body.heads = torch.nn.Identity()
+        else:
+            self.body, self.out = torchvision.models.convnext_tiny(stochastic_depth_prob=drop_path), 768
+            self.body.classifier = torch.nn.Sequential(*list(self.body.classifier)[:2])
+        self.embedding = torch.nn.Linear(self.out, embedding)
+
+    def forward(self, x):
+        x = ((x + 1) / 2).repeat(1, 3, 1, 1)
+        pooled = self.body((x - IMAGENET[0].to(x.device)) / IMAGENET[1].to(x.device))
+        return {"pooled": pooled, "embedding": self.embedding(pooled)}
+
+    def start(self):
+        """As kith starts: matrices, the class token and positions with deviation 0.02, biases at 0; the embedding layer by He."""
+        for name, p in self.body.named_parameters():
+            if p.dim() > 1 and "layer_scale" not in name:
+                torch.nn.init.uniform_(p, -0.02 * 3 ** 0.5, 0.02 * 3 ** 0.5)
+            elif name.endswith("bias"):
+                torch.nn.init.zeros_(p)
+        torch.nn.init.kaiming_uniform_(self.embedding.weight)
+        torch.nn.init.zeros_(self.embedding.bias)
+
+
+def make_net(model, side):
+    settings = model.get("settings") or {}
+    if model["backbone"] == "convnet4":
+        net = Net(side, embedding=model["embedding"], **settings)
+        for p in net.parameters():
+            if p.dim() > 1:
+                torch.nn.init.kaiming_uniform_(p)
+        return net
+    net = Torchvision(model["backbone"], side, model["embedding"], **settings)
+    net.start()
+    return net
+
+
+def rate_at(o, steps):
+    """The share of the rate at a step: linear warm-up, then constant or cosine."""
+    schedule = o.get("schedule")
+    name = schedule.get("name") if isinstance(schedule, dict) else schedule
+    warmup = int(o.get("warmup", 0))
+
+    def share(t):
+        if t < warmup:
+            return (t + 1) / warmup
+        place = (t - warmup) / max(steps - warmup - 1, 1)
+        return 0.5 * (1 + math.cos(math.pi * place)) if name == "cosine" else 1.0
+    return share
+
+
 # ---- evaluation ----
 
 def embed(net, images, side, device, tap="embedding"):
     net.eval()
     with torch.no_grad():
-        out = [net(crops(images[i:i + 512], side).to(device))[tap].cpu() for i in range(0, len(images), 512)]
+        out = [net(crops(images[i:i + 128], side).to(device))[tap].cpu() for i in range(0, len(images), 128)]
     net.train()
     return torch.cat(out)
 
@@ -284,10 +344,7 @@ def main():
     images, n_classes = images[keep], int(labels.max()) + 1
 
     dim = recipe["model"]["embedding"]
-    net = Net(side, embedding=dim, **(recipe["model"].get("settings") or {}))
-    for p in net.parameters():
-        if p.dim() > 1:
-            torch.nn.init.kaiming_uniform_(p)
+    net = make_net(recipe["model"], side)
     objective = Objective(recipe["objective"], n_classes, dim, net.out)
     net.to(args.device).train()
     untrained = scores(embed(net, test_images, side, args.device), test_labels)
@@ -301,11 +358,9 @@ def main():
     if hasattr(objective, "proxies"):
         groups.append({"params": [objective.proxies], "lr": lr * objective.proxies_rate})
     groups = [g for g in groups if g["params"]]
-    optimizer = torch.optim.Adam(groups, lr=lr, eps=float(o.get("eps", 1e-8)),
-                                 weight_decay=float(o.get("weight_decay", 0)))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, (lambda t: 0.5 * (1 + math.cos(math.pi * t / (steps - 1)))) if o.get("schedule") == "cosine"
-        else (lambda t: 1.0))
+    kind = torch.optim.AdamW if o["name"] == "adamw" else torch.optim.Adam
+    optimizer = kind(groups, lr=lr, eps=float(o.get("eps", 1e-8)), weight_decay=float(o.get("weight_decay", 0)))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate_at(o, steps))
     sampler = Balanced(labels, recipe["batch"]["classes"], recipe["batch"]["images"], rng)
     began = time.perf_counter()
     for _ in range(steps):
@@ -316,6 +371,8 @@ def main():
         loss = objective(taps, net.embedding(taps["pooled"].detach()), y)
         optimizer.zero_grad()
         loss.backward()
+        if o.get("clip"):
+            torch.nn.utils.clip_grad_norm_(net.parameters(), float(o["clip"]))
         optimizer.step()
         schedule.step()
     seconds = time.perf_counter() - began

@@ -42,6 +42,23 @@ static void test_sizes(void **state) {
         {"concat mb8 ih7 ca3 cb4", "[8, 7, 7, 7]"},
         {"global_pool mb8 ic3 ih7 avg", "[8, 3]"},
         {"linear mb8 ic3 oc4", "[8, 4]"},
+        /* Tokens. */
+        {"linear mb2 nt197 ic384 oc1536", "[2, 197, 1536]"},
+        {"conv2d mb1 ic96 ih56 oc96 kh7 ph3 groups96", "[1, 96, 56, 56]"},
+        {"glu mb2 nt5 ic12", "[2, 5, 6]"},
+        {"tokens mb1 ic384 ih14", "[1, 196, 384]"},
+        {"tokens mb1 ic384 ih16 class classpos registers4 gh37", "[1, 261, 384]"},
+        {"grid mb1 ic384 ih14 iw13 skip5", "[1, 384, 14, 13]"},
+        {"token mb2 nt5 ic8 at4", "[2, 8]"},
+        {"probe mb2 nt5 ic8 n3", "[2, 3, 8]"},
+        {"attention mb2 nt197 ic384 heads6", "[2, 197, 384]"},
+        {"attention mb2 nt196 ns1 ic384 heads6", "[2, 1, 384]"},
+        {"attention mb1 ic96 heads3 window7 h8 shift3", "[64, 49, 96]"},
+        {"windows mb1 ic96 ih56 side7", "[64, 49, 96]"},
+        {"windows mb1 ic96 ih15 iw8 side7 shift3", "[6, 49, 96]"},
+        {"windows mb1 ic96 ih15 iw8 side7 shift3 back", "[1, 120, 96]"},
+        {"merge mb1 ic96 ih56", "[1, 784, 384]"},
+        {"merge mb1 ic96 ih5 iw8", "[1, 12, 384]"},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         ki_arena arena = {0};
@@ -87,6 +104,22 @@ static void test_mistakes(void **state) {
         {"attend mb1 ic3 ih2 heads0", KITH_ESHAPE,
          "the logits are [1, 0, 2, 2], wanted as many pixels as the map [1, 3, 2, 2] and a multiple of its "
          "channels"},
+        {"conv2d mb1 ic6 ih5 oc4 kh3 groups3", KITH_ESHAPE,
+         "3 groups of 6 to 4 channels; wanted a divisor of both"},
+        {"glu mb1 nt2 ic3", KITH_ESHAPE, "the tokens have 3 numbers, wanted an even number"},
+        {"glu mb1 ic4", KITH_ESHAPE, "the source is [1, 4], wanted tokens [mb, t, c]"},
+        {"drop_path mb1 ic3 p1", KITH_EINVAL, "p is 1, wanted at least 0 and below 1"},
+        {"grn mb1 ic3 ih2 eps0", KITH_EINVAL, "eps is 0, wanted above 0"},
+        {"tokens mb1 ic3 ih2 classpos gh2", KITH_EINVAL,
+         "a position for the class token; wanted a class token and positions"},
+        {"tokens mb1 ic3 ih2 gh2 gw0", KITH_EINVAL,
+         "the grid of positions is 2x0; wanted two sides, or 0x0 for none"},
+        {"tokens mb1 ic3 ih2 gh2 offset1", KITH_EINVAL, "offset is 1, wanted at least 0 and below 1"},
+        {"token mb1 nt5 ic3 at5", KITH_EINVAL, "token 5, wanted one of 0 to 4"},
+        {"probe mb1 nt5 ic3 n0", KITH_EINVAL, "the number of learned tokens is 0, wanted 1 to 1048576"},
+        {"attention mb1 nt5 ic8 heads3", KITH_ESHAPE, "8 numbers for 3 heads; wanted a multiple"},
+        {"attention mb1 ic8 heads2 window3 shift3", KITH_EINVAL, "shift is 3, wanted 0 to 2"},
+        {"windows mb1 ic8 ih5 side3 shift3", KITH_EINVAL, "shift is 3, wanted 0 to 2"},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         ki_arena arena = {0};
@@ -118,6 +151,31 @@ static void test_sources_that_differ(void **state) {
     const ki_shape folded[] = {KI_SHAPE4(1, 8, 7, 7), KI_SHAPE4(3, 8, 7, 7)};
     assert_int_equal(ki_op_at(KI_OP_CONCAT)->infer(&arena, &node, folded, &err), KITH_ESHAPE);
     assert_string_equal(err.message, "source 1 has 3 rows for an image, wanted 1 as source 0");
+    assert_int_equal(ki_op_at(KI_OP_GATE)->infer(&arena, &node, src, &err), KITH_ESHAPE);
+    assert_string_equal(err.message,
+                        "the factors are [1, 8, 7, 6], wanted one for each channel of the map [1, 8, 7, 7]");
+    const ki_shape tokens[] = {KI_SHAPE3(1, 10, 8), KI_SHAPE3(1, 10, 8)};
+    node.attr.grid = (ki_grid_attr){.skip = 2, .h = 3, .w = 3};
+    assert_int_equal(ki_op_at(KI_OP_GRID)->infer(&arena, &node, tokens, &err), KITH_ESHAPE);
+    assert_string_equal(err.message, "the source is [1, 10, 8], wanted 2 + 3x3 tokens");
+    node.attr.merge = (ki_merge_attr){.h = 3, .w = 3};
+    assert_int_equal(ki_op_at(KI_OP_MERGE)->infer(&arena, &node, tokens, &err), KITH_ESHAPE);
+    assert_string_equal(err.message, "the source is [1, 10, 8], wanted 3x3 tokens");
+    node.attr.windows = (ki_windows_attr){.side = 2, .h = 3, .w = 3};
+    assert_int_equal(ki_op_at(KI_OP_WINDOWS)->infer(&arena, &node, tokens, &err), KITH_ESHAPE);
+    assert_string_equal(err.message, "the source is [1, 10, 8], wanted [1, 9, 8]");
+    node.attr.attention = (ki_attention_attr){.heads = 2};
+    assert_int_equal(ki_op_at(KI_OP_ATTENTION)->infer(&arena, &node, tokens, &err), KITH_ESHAPE);
+    assert_string_equal(
+        err.message,
+        "source 1 is [1, 10, 8], wanted k and v side by side for the rows of q, which is [1, 10, 8]");
+    node.n_src = 1;
+    assert_int_equal(ki_op_at(KI_OP_ATTENTION)->infer(&arena, &node, tokens, &err), KITH_ESHAPE);
+    assert_string_equal(err.message, "the source is [1, 10, 8], wanted q, k and v side by side");
+    const ki_shape windows = KI_SHAPE3(3, 4, 24);
+    node.attr.attention = (ki_attention_attr){.heads = 2, .window = 2, .h = 2, .w = 2};
+    assert_int_equal(ki_op_at(KI_OP_ATTENTION)->infer(&arena, &node, &windows, &err), KITH_ESHAPE);
+    assert_string_equal(err.message, "3 rows of 4 tokens; wanted 2x2 windows of 2x2");
     const ki_shape vector = KI_SHAPE2(1, 8);
     node.attr.pool = (ki_pool_attr){.k = 2, .s = 2};
     assert_int_equal(ki_op_at(KI_OP_POOL)->infer(&arena, &node, &vector, &err), KITH_ESHAPE);
