@@ -137,8 +137,7 @@ static void check_size(const row *r, const char *device, const char *suffix) {
     assert_ok(kith_tensors_open(path, &golden, &err), &err);
     assert_ok(kith_tensors_get(golden, input, &x, &err), &err);
     open_side(&s, r, device, x.dim[2], x.dim[3]);
-    const ki_plan_options options = {
-        .mb = x.dim[0], .mode = KI_MODE_INFER, .taps = {"features", "pooled", "map"}};
+    const ki_plan_options options = {.mb = x.dim[0], .mode = KI_INFER, .taps = {"features", "pooled", "map"}};
     assert_ok(ki_plan_new(s.net.graph, s.params, s.backend, &options, &plan, &err), &err);
     assert_ok(ki_plan_set_input(plan, x.data, &err), &err);
     assert_ok(ki_plan_forward(plan, &err), &err);
@@ -246,7 +245,7 @@ static void check_grads(const row *r, const char *device, const char *tap, const
     assert_ok(kith_tensors_get(golden, "input", &x, &err), &err);
     assert_ok(kith_tensors_get(golden, weight, &g, &err), &err);
     open_side(&s, r, device, x.dim[2], x.dim[3]);
-    const ki_plan_options options = {.mb = x.dim[0], .mode = KI_MODE_TRAIN, .grad_taps = {tap}};
+    const ki_plan_options options = {.mb = x.dim[0], .mode = KI_TRAIN, .grad_taps = {tap}};
     assert_ok(ki_plan_new(s.net.graph, s.params, s.backend, &options, &plan, &err), &err);
     assert_ok(ki_plan_set_input(plan, x.data, &err), &err);
     assert_ok(ki_plan_forward(plan, &err), &err);
