@@ -65,9 +65,14 @@ static kith_status describe(explaining *x, kith_error *err) {
     if (!is_embedding && !is_logits && strcmp(tap, "pooled") != 0)
         return ki_fail(err, KITH_EUNSUPPORTED,
                        "the vectors are the tap '%s'; wanted ones that are made by pooling", tap);
+    if (net->pool > KI_POOLING_BOTH) {
+        ki_fail(err, KITH_EUNSUPPORTED, "the vectors are pooled by '%s', which is no sum over the positions",
+                ki_pooling_names[net->pool]);
+        return ki_hint(err, KITH_EUNSUPPORTED, "use a model that is pooled by avg, max or both");
+    }
     KI_TRY(kith_model_tap_shape(x->model, ki_net_features_tap(net), &n_dims, dim, err));
     ki_shares *s = &x->shares;
-    s->pool = net->pool;
+    s->pool = (ki_global_pool)net->pool;
     s->heads = net->heads;
     s->channels = s->dim = dim[0] / net->heads;
     x->rows = dim[1], x->columns = dim[2];

@@ -25,15 +25,16 @@ typedef enum ki_pooling {
     KI_POOLING_BOTH, /* average + maximum */
     KI_POOLING_GEM,
     KI_POOLING_CLASS,     /* the class token */
-    KI_POOLING_CLASS_AVG, /* the class token and the average side by side */
+    KI_POOLING_CLASS_AVG, /* class token + average */
     KI_POOLING_ATTENTION, /* the network's own pooling by attention */
     KI_N_POOLINGS
 } ki_pooling;
 
 /* What a build hands on. A node that is not there is 0, which is the input. */
 typedef struct ki_body {
-    int map;                    /* node of the last feature map, or of the last vectors */
-    int class_token;            /* a vector: the class token */
+    int map;    /* node of the last feature map, or of the last vectors */
+    int tokens; /* all tokens; the first is the class token if has_class */
+    bool has_class;
     int attention;              /* a vector: the network's own pooling by attention */
     double dropout;             /* before the classifier; 0: none */
     kith_preprocess preprocess; /* what published weights of this network want */
@@ -49,6 +50,7 @@ typedef struct ki_tower {
 typedef struct ki_recognised {
     char settings[KI_SETTINGS_TEXT]; /* "key=value,key=value": what differs from the defaults */
     ki_pooling pool;                 /* of the record, unless the function says otherwise */
+    int64_t side;                    /* of its images; 0: unknown */
     double sureness;                 /* above 0; the backbone with the most is taken */
 } ki_recognised;
 
@@ -61,7 +63,8 @@ typedef struct ki_backbone {
     int64_t channels;       /* of the input; 0: any up to KITH_MOST_CHANNELS, 3 by default */
     int64_t size;           /* default height and width */
     int64_t least_size;     /* smallest height and width that work */
-    int64_t vector;         /* it takes vectors, by default of so many numbers; 0: images */
+    int64_t (*least_size_of)(const void *settings); /* the same with these settings; NULL: least_size */
+    int64_t vector; /* it takes vectors, by default of so many numbers; 0: images */
     const ki_option *options;
     ki_pooling pool; /* of published weights that were recognised, where nobody says (docs/model-files.md) */
     ki_tower tower;  /* of an ensemble; all NULL: it cannot be one */

@@ -98,7 +98,7 @@ const ki_backbone ki_backbone_bn_inception = {
     .size = 224,
     .least_size = 63,
     .options = options,
-    .pool = KI_GLOBAL_BOTH,
+    .pool = KI_POOLING_BOTH,
     .tower = {"inception_4a_1x1", "inception_4e_3x3_reduce"},
     .build = build,
 };

@@ -135,7 +135,7 @@ static void build101(ki_graph *graph, int input, const void *set, ki_body *ret_b
 /* What all of them have in common. */
 #define RECORD                                                                                              \
     .source = "He et al., CVPR 2016; names of torchvision", .classifier = "fc", .channels = 3, .size = 224, \
-    .least_size = 1, .pool = KI_GLOBAL_BOTH, .tower = {"layer3.0.conv1", "layer4.0.conv1"}
+    .least_size = 1, .pool = KI_POOLING_BOTH, .tower = {"layer3.0.conv1", "layer4.0.conv1"}
 
 const ki_backbone ki_backbone_resnet18 = {RECORD, .name = "resnet18",
                                           .summary = "residual network of 18 layers, 512 features",

@@ -5,10 +5,10 @@
  * needs none.
  *
  *     static const ki_names_rule rules[] = {
- *         {"encoder.layer.#.layernorm_before.*", "blocks.#.norm1.*"},
- *         {"encoder.layer.#.attention.attention.query.*", "blocks.#.attn.qkv.*", KI_NAMES_JOIN, 0, 3},
- *         {"pooler.*", NULL},
- *         {NULL}};
+ *         KI_NAME("encoder.layer.#.layernorm_before.*", "blocks.#.norm1.*"),
+ *         KI_NAME_JOIN("encoder.layer.#.attention.attention.query.*", "blocks.#.attn.qkv.*", 0, 3),
+ *         KI_NAME_UNWANTED("pooler.*"),
+ *         KI_NAME_END};
  *     const ki_names ki_names_vit_transformers = {
  *         .library = "transformers' ViT",
  *         .signs = {"embeddings.cls_token", "encoder.layer.0.layernorm_before.weight"},
@@ -18,13 +18,13 @@
  * the first `#` is the first number, `#+1` and `#-2` (one digit) are that number changed; `*` is what `*` was.
  *
  * Order. The first rule that matches decides. If its change is KI_NAMES_AGAIN, the rules after it see the new name, so that a beginning
- * may be turned first ({"features.1.*", "layers.0.blocks.*", KI_NAMES_AGAIN}). After KI_NAMES_CUT they see the old one,
+ * may be turned first (KI_NAME_AGAIN("features.1.*", "layers.0.blocks.*")). After KI_NAMES_CUT they see the old one,
  * so that several of our tensors may be cut out of one of theirs.
  *
  * Prefix. A model that is a part of another one is called what its owner calls it (`vit.`, `visual.`, `module.backbone.`). The prefix is
  * whatever stands before the first sign in the file; rules see names without it. Tensors elsewhere in the file (a text tower, a
  * classifier, an optimizer) are left out, unless a rule that begins with `/` names them: such a rule is of whole
- * names, {"/classifier.*", "head.*"}.
+ * names, KI_NAME("/classifier.*", "head.*").
  *
  * Axes of 1 at the beginning or end of a shape never matter ([1, n, c] for [n, c], [c, 1, 1] for [c], [o, i, 1, 1] for [o, i]). */
 #ifndef KI_NAMES_H
@@ -51,11 +51,30 @@ typedef struct ki_names_rule {
     int part, of, count;
 } ki_names_rule;
 
+/* Rows of a table of rules; KI_NAME_END is the last. */
+#define KI_NAME(theirs_, ours_) \
+    { .theirs = (theirs_), .ours = (ours_) }
+#define KI_NAME_UNWANTED(theirs_) \
+    { .theirs = (theirs_) }
+#define KI_NAME_AGAIN(theirs_, ours_) \
+    { .theirs = (theirs_), .ours = (ours_), .change = KI_NAMES_AGAIN }
+#define KI_NAME_TRANSPOSE(theirs_, ours_) \
+    { .theirs = (theirs_), .ours = (ours_), .change = KI_NAMES_TRANSPOSE }
+#define KI_NAME_JOIN(theirs_, ours_, part_, of_) \
+    { .theirs = (theirs_), .ours = (ours_), .change = KI_NAMES_JOIN, .part = (part_), .of = (of_) }
+#define KI_NAME_CUT(theirs_, ours_, part_, of_, count_)                                             \
+    {                                                                                               \
+        .theirs = (theirs_), .ours = (ours_), .change = KI_NAMES_CUT, .part = (part_), .of = (of_), \
+        .count = (count_)                                                                           \
+    }
+#define KI_NAME_END \
+    { .theirs = NULL }
+
 typedef struct ki_names {
     const char *library; /* for log lines: "transformers' ViT" */
     /* Patterns of names that must all be in the file, and, after a `!`, that must not, all below the same prefix. The first is no `!`. */
     const char *signs[KI_NAMES_SIGNS];
-    const ki_names_rule *rules; /* ends with {NULL} */
+    const ki_names_rule *rules; /* ends with KI_NAME_END */
 } ki_names;
 
 /* The i-th row of names/table.def, or NULL. */

@@ -1,15 +1,15 @@
 /* Vision transformers of timm, and of the originals that have the same names: DeiT, DINO, DINOv2 (facebookresearch). */
 #include "net/names/names.h"
 
-static const ki_names_rule rules[] = {{"cls_token", "tokens.class"},
-                                      {"pos_embed", "tokens.positions"},
-                                      {"reg_token", "tokens.registers"},
-                                      {"register_tokens", "tokens.registers"},
-                                      {"attn_pool.latent", "attn_pool.probe.weight"},
-                                      {"mask_token", NULL},
-                                      {"blocks.#.mlp.w12.*", "blocks.#.mlp.fc1.*"},
-                                      {"blocks.#.mlp.w3.*", "blocks.#.mlp.fc2.*"},
-                                      {NULL}};
+static const ki_names_rule rules[] = {KI_NAME("cls_token", "tokens.class"),
+                                      KI_NAME("pos_embed", "tokens.positions"),
+                                      KI_NAME("reg_token", "tokens.registers"),
+                                      KI_NAME("register_tokens", "tokens.registers"),
+                                      KI_NAME("attn_pool.latent", "attn_pool.probe.weight"),
+                                      KI_NAME_UNWANTED("mask_token"),
+                                      KI_NAME("blocks.#.mlp.w12.*", "blocks.#.mlp.fc1.*"),
+                                      KI_NAME("blocks.#.mlp.w3.*", "blocks.#.mlp.fc2.*"),
+                                      KI_NAME_END};
 
 const ki_names ki_names_vit_timm = {
     .library = "timm",
