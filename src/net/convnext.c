@@ -6,6 +6,7 @@
  * 1x1 convolutions, which compute the same and leave the map where it is. The last norm is behind the pool. */
 #include "net/convnext.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/text.h"
@@ -86,31 +87,32 @@ int ki_convnext_neck(ki_graph *graph, int pooled, const void *settings) {
 /* ---- the records ---- */
 
 typedef struct settings {
-    int64_t width, depth;
+    int64_t width, depth, blocks;
     double drop_path;
 } settings;
 
 /* Which of the published networks it is says the depth of its third stage. */
-#define OPTIONS(depth_, drop_path_, source_)                                                              \
+#define OPTIONS(depth_, source_, drop_path_source_)                                                       \
     {                                                                                                     \
         KI_OPTION_INT(settings, width, 96, 1, 4096,                                                       \
                       "channels of the first stage; each next stage has twice as many", source_),         \
-            KI_OPTION_INT(settings, depth, depth_, 1, 256,                                                \
-                          "blocks of the third stage; the others have 3, or as many if that is fewer",    \
-                          source_),                                                                       \
-            KI_OPTION_REAL(settings, drop_path, drop_path_, 0, 0.99,                                      \
+            KI_OPTION_INT(settings, depth, depth_, 1, 256, "blocks of the third stage", source_),         \
+            KI_OPTION_INT(settings, blocks, 3, 1, 256, "blocks of each of the other stages", source_),    \
+            KI_OPTION_REAL(settings, drop_path, 0, 0, 0.99,                                               \
                            "how often training leaves out the last block; the ones before it less often", \
-                           source_),                                                                      \
+                           drop_path_source_),                                                            \
             KI_OPTION_END                                                                                 \
     }
 
-static const ki_option options_t[] = OPTIONS(9, 0.1, "Liu et al. 2022, table 5");
-static const ki_option options_s[] = OPTIONS(27, 0.4, "Liu et al. 2022, table 5");
-static const ki_option options_v2_t[] = OPTIONS(9, 0.2, "Woo et al. 2023, appendix A");
+static const ki_option options_t[] =
+    OPTIONS(9, "Liu et al. 2022", "Liu et al. 2022, table 5, train with 0.1");
+static const ki_option options_s[] =
+    OPTIONS(27, "Liu et al. 2022", "Liu et al. 2022, table 5, train with 0.4");
+static const ki_option options_v2_t[] = OPTIONS(9, "Woo et al. 2023", "Woo et al. 2023 train with 0.2");
 
 static void build(ki_graph *graph, int input, const settings *set, bool has_grn, ki_body *ret_body) {
-    const int64_t w = set->width, d = set->depth, few = d < 3 ? d : 3;
-    const ki_convnext net = {.n_blocks = {few, few, d, few},
+    const int64_t w = set->width, n = set->blocks;
+    const ki_convnext net = {.n_blocks = {n, n, set->depth, n},
                              .width = {w, 2 * w, 4 * w, 8 * w},
                              .has_grn = has_grn,
                              .drop_path = set->drop_path};
@@ -126,17 +128,46 @@ static void build_v2(ki_graph *graph, int input, const void *set, ki_body *ret_b
     build(graph, input, set, true, ret_body);
 }
 
+/* Any size of the family, as most like this row as its depth is. */
+static bool recognise(const ki_backbone *self, const ki_named *t, ki_recognised *ret) {
+    settings own;
+    const int64_t width = ki_named_extent(t, "stem.0.weight", 0);
+    const int64_t depth = ki_named_depth(t, "stages.2.blocks.#.norm.weight");
+    const int64_t blocks = ki_named_depth(t, "stages.0.blocks.#.norm.weight");
+    if (width < 1 || depth < 1 || blocks < 1 || ki_named_extent(t, "head.norm.weight", 0) != 8 * width)
+        return false;
+    ki_options_default(self->options, &own);
+    ki_snprintf(ret->settings, sizeof ret->settings, "width=%d,depth=%d,blocks=%d", (int)width, (int)depth,
+                (int)blocks);
+    ret->sureness = 1 / (1 + fabs(log((double)depth / (double)own.depth)));
+    return true;
+}
+
+static bool recognise_v1(const ki_backbone *self, const ki_named *t, const ki_contract *config,
+                         ki_recognised *ret) {
+    (void)config;
+    return ki_named_extent(t, "stages.0.blocks.0.gamma", 0) > 0 && recognise(self, t, ret);
+}
+
+static bool recognise_v2(const ki_backbone *self, const ki_named *t, const ki_contract *config,
+                         ki_recognised *ret) {
+    (void)config;
+    return ki_named_extent(t, "stages.0.blocks.0.mlp.grn.weight", 0) > 0 && recognise(self, t, ret);
+}
+
 /* What all of them have in common. A tower begins behind a downsampling: 2x2 windows that move by one pixel would leave the
  * map smaller. */
-#define RECORD                                                             \
-    .classifier = "head.fc", .channels = 3, .size = 224, .least_size = 32, \
-    .tower = {"stages.2.blocks.0.conv_dw", "stages.3.downsample.0"}, .neck = ki_convnext_neck
+#define RECORD                                                                                            \
+    .classifier = "head.fc", .channels = 3, .size = 224, .least_size = 32,                                \
+    .small = "width=8,depth=2,blocks=1", .tower = {"stages.2.blocks.0.conv_dw", "stages.3.downsample.0"}, \
+    .neck = ki_convnext_neck
 
 const ki_backbone ki_backbone_convnext_t = {RECORD,
                                             .name = "convnext_t",
                                             .summary = "ConvNeXt of 18 blocks, 768 features",
                                             .source = "Liu et al., CVPR 2022; names of timm",
                                             .options = options_t,
+                                            .recognise = recognise_v1,
                                             .build = build_v1};
 
 const ki_backbone ki_backbone_convnext_s = {
@@ -145,6 +176,7 @@ const ki_backbone ki_backbone_convnext_s = {
     .summary = "ConvNeXt of 36 blocks, 768 features; base is width 128",
     .source = "Liu et al., CVPR 2022; names of timm",
     .options = options_s,
+    .recognise = recognise_v1,
     .build = build_v1};
 
 const ki_backbone ki_backbone_convnext_v2_t = {RECORD,
@@ -152,4 +184,5 @@ const ki_backbone ki_backbone_convnext_v2_t = {RECORD,
                                                .summary = "ConvNeXt V2 of 18 blocks, 768 features",
                                                .source = "Woo et al., CVPR 2023; names of timm",
                                                .options = options_v2_t,
+                                               .recognise = recognise_v2,
                                                .build = build_v2};

@@ -3,6 +3,7 @@
  * Names are timm's. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "net/mobile.h"
@@ -20,9 +21,9 @@ static const ki_option options[] = {
                    "torchvision, of B5 to B7 0.001; timm"),
     KI_OPTION_REAL(settings, momentum, 0.1, 0, 1, "how much a batch counts in the running statistics",
                    "torchvision, of B5 to B7 0.01; timm"),
-    KI_OPTION_REAL(settings, drop_path, 0.2, 0, 0.99,
+    KI_OPTION_REAL(settings, drop_path, 0, 0, 0.99,
                    "how often training leaves out the last block; the ones before it less often",
-                   "Tan and Le 2019, section 5.2"),
+                   "Tan and Le 2019, section 5.2, train with 0.2"),
     KI_OPTION_REAL(settings, dropout, 0.2, 0, 0.99, "before the classifier", "Tan and Le 2019, section 5.2"),
     KI_OPTION_END};
 
@@ -71,6 +72,40 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
     ret_body->preprocess = ki_preprocess_imagenet();
 }
 
+/* B0 to B7, the sides of their images, and dropout. */
+static const struct {
+    double width, depth, dropout;
+    int64_t side;
+} sizes[] = {{1.0, 1.0, 0.2, 224}, {1.0, 1.1, 0.2, 240}, {1.1, 1.2, 0.3, 260}, {1.2, 1.4, 0.3, 300},
+             {1.4, 1.8, 0.4, 380}, {1.6, 2.2, 0.4, 456}, {1.8, 2.6, 0.5, 528}, {2.0, 3.1, 0.5, 600}};
+
+extern const ki_names ki_names_efficientnet_torchvision;
+
+/* The channels and the depth of the longest stage tell the sizes apart. timm's TensorFlow weights, tf_…, have another padding. */
+static bool recognise(const ki_backbone *self, const ki_named *t, const ki_contract *config,
+                      ki_recognised *ret) {
+    (void)self;
+    const char *architecture = ki_config_word(config, "architecture");
+    const int64_t oc = ki_named_extent(t, "blocks.5.0.conv_pwl.weight", 0);
+    const int64_t depth = ki_named_depth(t, "blocks.5.#.conv_pwl.weight");
+    const int64_t last = ki_named_extent(t, "blocks.6.0.conv_pwl.weight", 0);
+    if (architecture && strncmp(architecture, "tf_", strlen("tf_")) == 0) return false;
+    if (last < 1 || ki_named_extent(t, "conv_head.weight", 0) != 4 * last) return false;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        if (ki_mobile_channels((double)stages[5].oc * sizes[i].width) != oc ||
+            (int64_t)ceil((double)stages[5].n_blocks * sizes[i].depth) != depth)
+            continue;
+        const bool is_large = i >= 5 && ki_named_table(t) == &ki_names_efficientnet_torchvision;
+        ki_snprintf(ret->settings, sizeof ret->settings, "width=%.1f,depth=%.1f,dropout=%.1f%s",
+                    sizes[i].width, sizes[i].depth, sizes[i].dropout,
+                    is_large ? ",eps=0.001,momentum=0.01" : "");
+        ret->side = sizes[i].side;
+        ret->sureness = 1;
+        return true;
+    }
+    return false;
+}
+
 const ki_backbone ki_backbone_efficientnet_b0 = {
     .name = "efficientnet_b0",
     .summary = "small network with squeeze and excitation, 1280 features",
@@ -81,5 +116,7 @@ const ki_backbone ki_backbone_efficientnet_b0 = {
     .least_size = 1,
     .options = options,
     .tower = {"blocks.3.0.conv_pw", "blocks.4.0.conv_pw"},
+    .small = "width=0.25,depth=0.25",
+    .recognise = recognise,
     .build = build,
 };

@@ -44,9 +44,16 @@ typedef struct ki_mobilenet_row {
     int64_t stride;
 } ki_mobilenet_row;
 
-/* Up to the last map, of six times as many channels as the last row has. */
-int ki_mobilenet_add(ki_graph *graph, int input, int64_t stem, int n_rows, const ki_mobilenet_row *rows,
-                     ki_bn_attr bn);
+typedef struct ki_mobilenet {
+    int64_t stem; /* channels of the first convolution */
+    int n_rows;
+    const ki_mobilenet_row *rows;
+    int last_stage; /* the name of the last convolution's, which has six times as many channels as the last row */
+    ki_bn_attr bn;
+} ki_mobilenet;
+
+/* From the input to the last map, whose node is returned. */
+int ki_mobilenet_add(ki_graph *graph, int input, const ki_mobilenet *net);
 
 /* A stage of EfficientNet. */
 typedef struct ki_efficientnet_stage {

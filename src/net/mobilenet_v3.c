@@ -4,6 +4,7 @@
  *
  * Names are timm's. torchvision's weights were trained with other constants of the batch norms than timm's. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "net/mobile.h"
@@ -37,20 +38,22 @@ static const ki_mobilenet_row rows[] = {
 #undef H
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
-int ki_mobilenet_add(ki_graph *graph, int input, int64_t stem, int n_rows, const ki_mobilenet_row *table,
-                     ki_bn_attr bn) {
-    const ki_mobile_style style = {bn, KI_MOBILE_RELU, KI_ACT_HARD_SIGMOID};
-    int x = ki_mobile_conv_add(graph, "conv_stem", "bn1", input, stem, 3, 2, &bn, KI_MOBILE_HARD_SWISH);
-    for (int i = 0; i < n_rows; i++) {
-        const ki_mobilenet_row *r = &table[i];
-        char name[48];
+int ki_mobilenet_add(ki_graph *graph, int input, const ki_mobilenet *net) {
+    const ki_mobile_style style = {net->bn, KI_MOBILE_RELU, KI_ACT_HARD_SIGMOID};
+    char name[48], bn[48];
+    int x =
+        ki_mobile_conv_add(graph, "conv_stem", "bn1", input, net->stem, 3, 2, &net->bn, KI_MOBILE_HARD_SWISH);
+    for (int i = 0; i < net->n_rows; i++) {
+        const ki_mobilenet_row *r = &net->rows[i];
         ki_snprintf(name, sizeof name, "blocks.%d.%d", r->stage, r->at);
         const int64_t squeeze = r->has_squeeze ? ki_mobile_channels((double)r->expanded / 4) : 0;
         const ki_mobile_block b = {r->k, r->stride, r->expanded, r->oc, squeeze, r->act, 0};
         x = ki_mobile_block_add(graph, name, x, &style, &b);
     }
-    return ki_mobile_conv_add(graph, "blocks.6.0.conv", "blocks.6.0.bn1", x, 6 * table[n_rows - 1].oc, 1, 1,
-                              &bn, KI_MOBILE_HARD_SWISH);
+    ki_snprintf(name, sizeof name, "blocks.%d.0.conv", net->last_stage);
+    ki_snprintf(bn, sizeof bn, "blocks.%d.0.bn1", net->last_stage);
+    return ki_mobile_conv_add(graph, name, bn, x, 6 * net->rows[net->n_rows - 1].oc, 1, 1, &net->bn,
+                              KI_MOBILE_HARD_SWISH);
 }
 
 static void build(ki_graph *graph, int input, const void *settings_, ki_body *ret_body) {
@@ -61,8 +64,12 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
         wide[i].expanded = ki_mobile_channels((double)rows[i].expanded * set->width);
         wide[i].oc = ki_mobile_channels((double)rows[i].oc * set->width);
     }
-    ret_body->map = ki_mobilenet_add(graph, input, ki_mobile_channels(STEM * set->width), N_ROWS, wide,
-                                     (ki_bn_attr){set->eps, set->momentum});
+    const ki_mobilenet net = {.stem = ki_mobile_channels(STEM * set->width),
+                              .n_rows = N_ROWS,
+                              .rows = wide,
+                              .last_stage = 6,
+                              .bn = {set->eps, set->momentum}};
+    ret_body->map = ki_mobilenet_add(graph, input, &net);
     ret_body->dropout = 0.2;
     ret_body->preprocess = ki_preprocess_imagenet();
 }
@@ -75,6 +82,25 @@ static int neck(ki_graph *graph, int pooled, const void *settings_) {
     return ki_act_add(graph, x, KI_ACT_HARD_SWISH);
 }
 
+extern const ki_names ki_names_mobilenet_v3_torchvision;
+
+/* Weights of torchvision and of timm differ in the constants of the norms. TensorFlow's, which timm has as tf_…, also in their padding. */
+static bool recognise(const ki_backbone *self, const ki_named *t, const ki_contract *config,
+                      ki_recognised *ret) {
+    (void)self;
+    const bool is_torchvision = ki_named_table(t) == &ki_names_mobilenet_v3_torchvision;
+    const char *architecture = ki_config_word(config, "architecture");
+    if (architecture && strncmp(architecture, "tf_", strlen("tf_")) == 0) return false;
+    if (ki_named_extent(t, "blocks.5.2.conv_pwl.weight", 0) != 160 ||
+        ki_named_extent(t, "blocks.6.0.conv.weight", 0) != 960)
+        return false;
+    ki_snprintf(ret->settings, sizeof ret->settings, "%s%s",
+                is_torchvision ? "eps=0.001,momentum=0.01" : "eps=1e-05,momentum=0.1",
+                ki_named_extent(t, "conv_head.weight", 0) > 0 ? "" : ",head=false");
+    ret->sureness = 1;
+    return true;
+}
+
 const ki_backbone ki_backbone_mobilenet_v3_large = {
     .name = "mobilenet_v3_large",
     .summary = "small network for phones, 1280 features (960 with head=false)",
@@ -85,6 +111,8 @@ const ki_backbone ki_backbone_mobilenet_v3_large = {
     .least_size = 1,
     .options = options,
     .tower = {"blocks.3.0.conv_pw", "blocks.4.0.conv_pw"},
+    .small = "width=0.25",
+    .recognise = recognise,
     .build = build,
     .neck = neck,
 };

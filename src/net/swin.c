@@ -131,9 +131,9 @@ static const ki_option options[] = {
     KI_OPTION_INT(settings, depth, 6, 1, 256, "blocks of the third stage; the others have 2",
                   "Liu et al. 2021, section 3.3; small, base and large 18"),
     KI_OPTION_INT(settings, window, 7, 1, 64, "side of a window, in tokens", "Liu et al. 2021, section 3.3"),
-    KI_OPTION_REAL(settings, drop_path, 0.2, 0, 0.99,
+    KI_OPTION_REAL(settings, drop_path, 0, 0, 0.99,
                    "how often training leaves out the last block; the ones before it less often",
-                   "Liu et al. 2021, appendix A2.1"),
+                   "Liu et al. 2021, section 4.1, train with 0.2"),
     KI_OPTION_END};
 
 static void build(ki_graph *graph, int input, const void *settings_, ki_body *ret_body) {
@@ -151,6 +151,29 @@ static void build(ki_graph *graph, int input, const void *settings_, ki_body *re
     ret_body->preprocess = ki_preprocess_imagenet();
 }
 
+/* The side of the window from the rows of a table of biases, (2 * side - 1)^2; 0: there is none. */
+static int64_t window_of(int64_t n_rows) {
+    int64_t side = 1;
+    while ((2 * side - 1) * (2 * side - 1) < n_rows) side++;
+    return (2 * side - 1) * (2 * side - 1) == n_rows ? side : 0;
+}
+
+/* Any size of the family. Its images were of 32 pixels for each side of a window, so that the last stage is one. */
+static bool recognise(const ki_backbone *self, const ki_named *t, const ki_contract *config,
+                      ki_recognised *ret) {
+    (void)self, (void)config;
+    const int64_t width = ki_named_extent(t, "patch_embed.norm.weight", 0);
+    const int64_t depth = ki_named_depth(t, "layers.2.blocks.#.norm1.weight");
+    const int64_t window = window_of(ki_named_extent(t, "layers.0.blocks.0.attn.bias_table", 0));
+    if (width < 1 || depth < 1 || window < 2 || ki_named_extent(t, "norm.weight", 0) != 8 * width)
+        return false;
+    ki_snprintf(ret->settings, sizeof ret->settings, "width=%d,depth=%d,window=%d", (int)width, (int)depth,
+                (int)window);
+    ret->side = 32 * window;
+    ret->sureness = 1;
+    return true;
+}
+
 const ki_backbone ki_backbone_swin_t = {
     .name = "swin_t",
     .summary = "transformer of shifted windows, 12 blocks, 768 features",
@@ -160,5 +183,7 @@ const ki_backbone ki_backbone_swin_t = {
     .size = 224,
     .least_size = 4,
     .options = options,
+    .small = "width=32,depth=1,window=2",
+    .recognise = recognise,
     .build = build,
 };
