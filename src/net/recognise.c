@@ -36,13 +36,6 @@ static kith_status compare(const ki_backbone *backbone, const ki_named *tensors,
 }
 
 static kith_status fail(const ki_named *tensors, const match *best, kith_error *err) {
-    char known[400] = "";
-    size_t used = 0;
-    const ki_backbone *b = NULL;
-    for (int i = 0; (b = ki_backbone_at(i)) && used < sizeof known; i++) {
-        if (b->vector == 0)
-            used += (size_t)ki_snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", b->name);
-    }
     const int n = ki_named_count(tensors);
     ki_fail(err, KITH_EINVAL,
             "the file does not say which network its weights are for, and its %d tensors (%.60s%s) are not "
@@ -50,12 +43,13 @@ static kith_status fail(const ki_named *tensors, const match *best, kith_error *
             n, n ? ki_named_theirs(tensors, 0) : "none", n > 1 ? " …" : "");
     if (!best->backbone || best->n_missing == best->n)
         return ki_hint(err, KITH_EINVAL,
-                       "known are %s; docs/model-files.md has their names, kith import renames PyTorch's",
-                       known);
-    return ki_hint(err, KITH_EINVAL,
-                   "known are %s; of %s, the most similar, %d of %d tensors are missing (%.60s%s)", known,
-                   best->backbone->name, best->n_missing, best->n, best->missing,
-                   best->n_missing > 1 ? " …" : "");
+                       "kith list backbones shows the known ones; docs/model-files.md has their names, kith "
+                       "import renames PyTorch's");
+    return ki_hint(
+        err, KITH_EINVAL,
+        "of %s, the most similar, %d of %d tensors are missing (%.60s%s); kith list backbones shows "
+        "the known ones",
+        best->backbone->name, best->n_missing, best->n, best->missing, best->n_missing > 1 ? " …" : "");
 }
 
 /* What the record's function says of it; without one, or if it does not know the tensors, by names. */
@@ -66,7 +60,9 @@ static kith_status try_one(const ki_backbone *backbone, const ki_named *tensors,
     KI_TRY(compare(backbone, tensors, ret_match, err));
     const bool knows =
         backbone->recognise && backbone->recognise(backbone, tensors, config ? config : &nothing, ret);
-    if (!backbone->recognise && ret_match->n_missing == 0) ret->sureness = 1;
+    /* One network's names may be a part of another's, as ResNet-18's are of ResNet-34's: the one with the most is meant. */
+    if (!backbone->recognise && ret_match->n_missing == 0)
+        ret->sureness = (double)ret_match->n / (double)ki_named_count(tensors);
     if (!knows && backbone->recognise) ret->sureness = 0;
     return KITH_OK;
 }

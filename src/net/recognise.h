@@ -6,7 +6,7 @@
 
 /* The backbone of images that these tensors are of, and its settings: what its record's function says, or all of whose default network's
  * names are there. In the second case shapes are not compared: what does not fit is named when the weights are read. `config`: what lies beside the
- * file; may be NULL. KITH_EINVAL: none; the error names the tensors, the hint lists the known networks and the most similar one. */
+ * file; may be NULL. KITH_EINVAL: none; the error names the tensors, the hint has the most similar network. */
 kith_status ki_backbone_recognise(const ki_named *tensors, const ki_contract *config,
                                   const ki_backbone **ret_backbone, ki_recognised *ret_recognised,
                                   kith_error *err);
