@@ -80,13 +80,14 @@ static const char *tensor_of(const ki_named *tensors, const char *name, kith_arr
     return ki_named_get(tensors, name, ret_shape) ? name : NULL;
 }
 
-/* Equal up to axes of 1 in the file, leading or last. */
+/* Equal but for axes of 1 before and behind: a linear layer and a 1x1 convolution fit each other. */
 static bool shape_fits(const kith_array *view, const ki_shape *shape) {
-    int first = 0, n = view->n_dims;
-    while (n - first > shape->n_dims && view->dim[first] == 1) first++;
-    while (n - first > shape->n_dims && view->dim[n - 1] == 1) n--;
-    if (n - first != shape->n_dims) return false;
-    return memcmp(view->dim + first, shape->dim, (size_t)shape->n_dims * sizeof shape->dim[0]) == 0;
+    int first = 0, n = view->n_dims, wanted = shape->n_dims;
+    while (n > 1 && view->dim[n - 1] == 1) n--;
+    while (wanted > 1 && shape->dim[wanted - 1] == 1) wanted--;
+    while (n - first > wanted && view->dim[first] == 1) first++;
+    if (n - first != wanted) return false;
+    return memcmp(view->dim + first, shape->dim, (size_t)wanted * sizeof shape->dim[0]) == 0;
 }
 
 static bool is_float(kith_dtype dtype) {
