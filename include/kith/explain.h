@@ -46,7 +46,8 @@ typedef struct kith_explanation {
  * rounding of doubles only (below 1e-12). From the cosine of the vectors, which are computed in float, the score differs by their
  * rounding: about 1e-7, and more where a device computes in bf16.
  *
- * KITH_EUNSUPPORTED when the vectors are not made by pooling: those of the tap "map". */
+ * KITH_EUNSUPPORTED when the vectors are not made by pooling: those of the tap "map", and of the poolings gem, class,
+ * class_avg and attention. */
 KITH_API kith_status kith_model_explain(kith_model *model, const kith_query_image *query, int64_t n,
                                         const kith_query_image *hit, const kith_query_options *options,
                                         kith_explanation *ret_explanation, kith_error *err);

@@ -57,7 +57,7 @@ typedef struct kith_model_options {
     uint64_t seed;        /* also draws a head that the file does not have */
     const char *settings; /* the backbone's own options: "stride=1x1,preprocess=caffe" */
     int64_t channels, height, width;
-    const char *pool;       /* "avg", "max" or "both" (their sum) */
+    const char *pool;       /* "avg", "max", "both" (their sum), "gem", "class", "class_avg" or "attention" */
     int64_t embedding;      /* size of the embedding layer; KITH_NONE: without */
     bool no_embedding_bias; /* a new embedding layer gets no bias */
     /* How a new embedding layer starts: "he" (default), "glorot", "caffe" (rows of norm 1) or "torch" */

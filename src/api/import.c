@@ -85,6 +85,7 @@ kith_status kith_model_import(const char *weights, const kith_model_options *opt
     KI_CHECK(read_weights(weights, &read, err));
     KI_CHECK(rename_all(&read, backbone, weights, &renamed, err));
     KI_CHECK(ki_device_open(&o, &backend, err));
+    o.weights = weights; /* beside which a config.json may lie */
     status = ki_model_file_of_tensors(&o, renamed.tensors, backend, &net, &params, err);
     if (status != KITH_OK) {
         ki_prefix(err, status, "%s", weights);

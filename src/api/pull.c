@@ -69,7 +69,12 @@ static const char *recognise(const char *file, int64_t bytes) {
     if (bytes > MOST_READ || kith_tensors_open(file, &tensors, NULL) != KITH_OK) return NULL;
     const char *told = kith_tensors_metadata(tensors, "kith.backbone");
     if (told && ki_backbone_find(told, &backbone, NULL) == KITH_OK) name = backbone->name;
-    if (!told && ki_backbone_recognise(tensors, "", &backbone, NULL) == KITH_OK) name = backbone->name;
+    ki_named *named = NULL;
+    ki_recognised recognised;
+    if (!told && ki_named_new(tensors, "", &named, NULL) == KITH_OK &&
+        ki_backbone_recognise(named, NULL, &backbone, &recognised, NULL) == KITH_OK)
+        name = backbone->name;
+    ki_named_free(named);
     kith_tensors_free(tensors);
     return name;
 }

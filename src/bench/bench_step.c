@@ -87,7 +87,7 @@ static kith_status read_recipe(bench *b, kith_error *err) {
     if (r->is_features && !m->channels) KI_TRY(count_features(r, &m->channels, err));
     if (!r->is_features && !m->height) m->height = m->width = r->train.crop_to;
     if (!r->is_features && !m->channels) m->channels = r->train.channels;
-    if (!m->pool) m->pool = ki_global_pool_names[r->model.pool];
+    if (!m->pool) m->pool = ki_pooling_names[r->model.pool];
     if (!m->device) m->device = r->device;
     if (!m->precision) m->precision = r->precision == KI_BF16 ? "bf16" : "float32";
     m->no_embedding_bias = !r->model.embedding_bias;

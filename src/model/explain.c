@@ -65,9 +65,14 @@ static kith_status describe(explaining *x, kith_error *err) {
     if (!is_embedding && !is_logits && strcmp(tap, "pooled") != 0)
         return ki_fail(err, KITH_EUNSUPPORTED,
                        "the vectors are the tap '%s'; wanted ones that are made by pooling", tap);
+    if (net->pool > KI_POOLING_GEM) {
+        ki_fail(err, KITH_EUNSUPPORTED, "the vectors are pooled by '%s', which is no sum over the positions",
+                ki_pooling_names[net->pool]);
+        return ki_hint(err, KITH_EUNSUPPORTED, "use a model that is pooled by avg, max, both or gem");
+    }
     KI_TRY(kith_model_tap_shape(x->model, ki_net_features_tap(net), &n_dims, dim, err));
     ki_shares *s = &x->shares;
-    s->pool = net->pool;
+    s->pool = (ki_global_pool)net->pool;
     float *power = NULL;
     int64_t n_powers = 0;
     KI_TRY(read_param(x->model->params, "pool", "p", &power, &n_powers, err));

@@ -90,7 +90,7 @@ static void write_words(kith_model *model) {
     char pixels[192];
     ki_snprintf(model->preprocess, sizeof model->preprocess, "%s of %s%s%s (pool %s), %s, %lld x %lld, %s",
                 kith_model_tap(model, NULL), net->backbone->name, settings ? " with " : "",
-                settings ? settings : "", ki_global_pool_names[net->pool],
+                settings ? settings : "", ki_pooling_names[net->pool],
                 ki_preprocess_resize(net, model->options.resize), (long long)net->h, (long long)net->w,
                 ki_preprocess_text(net, pixels, sizeof pixels));
 }

@@ -69,7 +69,7 @@ void kith_model_info_get(const kith_model *model, kith_model_info *ret_info) {
     if (!model || !ret_info) return;
     const ki_net *net = &model->net;
     *ret_info = (kith_model_info){.backbone = net->backbone->name,
-                                  .pool = ki_global_pool_names[net->pool],
+                                  .pool = ki_pooling_names[net->pool],
                                   .device = model->backend->type->name,
                                   .channels = net->c,
                                   .height = net->h,

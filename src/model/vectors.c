@@ -23,7 +23,7 @@ static kith_status note(const kith_model *model, const ki_embedder *embedder, co
         ki_snprintf(v->resize, sizeof v->resize, "%s", ki_preprocess_resize(net, ki_model_resize(model, o)));
     ki_preprocess_text(net, v->preprocessing, sizeof v->preprocessing);
     v->backbone = net->backbone->name;
-    v->pool = ki_net_takes_vectors(net) ? NULL : ki_global_pool_names[net->pool];
+    v->pool = ki_net_takes_vectors(net) ? NULL : ki_pooling_names[net->pool];
     v->crop = ki_net_takes_vectors(net) ? 0 : net->h;
     return kith_model_tap_shape(model, v->tap, &v->n_dims, v->dim, err);
 }

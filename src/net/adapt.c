@@ -40,12 +40,15 @@ static kith_status fail_freeze(const ki_graph *graph, const char *freeze, kith_e
 }
 
 /* The last node that is frozen; -1: none. */
-static kith_status find_frozen(const ki_adaptation *how, const ki_graph *graph, int map, int *ret_last,
-                               kith_error *err) {
+static kith_status find_frozen(const ki_adaptation *how, const ki_graph *graph, const ki_body *body,
+                               int *ret_last, kith_error *err) {
     const char *freeze = how->freeze;
     *ret_last = -1;
     if (!freeze || !*freeze) return KITH_OK;
-    if (strcmp(freeze, "backbone") == 0) return *ret_last = map, KITH_OK;
+    if (strcmp(freeze, "backbone") == 0) {
+        *ret_last = body->attention > body->map ? body->attention : body->map;
+        return KITH_OK;
+    }
     for (int i = 0; i < ki_graph_count(graph); i++) {
         if (ki_layer_has(freeze, ki_graph_node(graph, i)->name)) *ret_last = i;
     }
@@ -150,7 +153,7 @@ static void add_all(const ki_adaptation *how, const ki_graph *plain, int frozen,
     }
 }
 
-static kith_status add_to_graph(const ki_adaptation *how, int frozen, ki_graph **graph, int *map,
+static kith_status add_to_graph(const ki_adaptation *how, int frozen, ki_graph **graph, ki_body *body,
                                 kith_error *err) {
     kith_status status;
     ki_graph *made = NULL;
@@ -159,7 +162,9 @@ static kith_status add_to_graph(const ki_adaptation *how, int frozen, ki_graph *
     KI_CHECK(ki_graph_new(&made, err));
     add_all(how, *graph, frozen, made, to);
     KI_CHECK(ki_graph_check(made, err));
-    *map = to[*map];
+    body->map = to[body->map];
+    body->tokens = to[body->tokens];
+    body->attention = to[body->attention];
     ki_graph_free(*graph);
     *graph = made;
     made = NULL;
@@ -169,16 +174,16 @@ done:
     return status;
 }
 
-kith_status ki_adapt_backbone(const ki_adaptation *how, const char *backbone, ki_graph **graph, int *map,
+kith_status ki_adapt_backbone(const ki_adaptation *how, const char *backbone, ki_graph **graph, ki_body *body,
                               kith_error *err) {
     int frozen = -1;
     if (how->rank == 0 && (!how->freeze || !*how->freeze)) return KITH_OK;
     KI_TRY(ki_graph_check(*graph, err));
-    KI_TRY(find_frozen(how, *graph, *map, &frozen, err));
+    KI_TRY(find_frozen(how, *graph, body, &frozen, err));
     freeze_nodes(*graph, frozen);
     if (how->rank == 0) return KITH_OK;
     KI_TRY(check_layers(how, backbone, *graph, frozen, err));
-    return add_to_graph(how, frozen, graph, map, err);
+    return add_to_graph(how, frozen, graph, body, err);
 }
 
 /* ---- parameters ---- */

@@ -14,8 +14,9 @@
 #include "net/net.h"
 #include "nn/params.h"
 
-/* For net.c: freeze, and replace the graph by one with LoRA, before the heads are added. *map is the last node and stays it. */
-kith_status ki_adapt_backbone(const ki_adaptation *how, const char *backbone, ki_graph **graph, int *map,
+/* For net.c: freeze, and replace the graph by one with LoRA, before the heads are added. The nodes of `body` are then those of the
+ * new graph. */
+kith_status ki_adapt_backbone(const ki_adaptation *how, const char *backbone, ki_graph **graph, ki_body *body,
                               kith_error *err);
 
 /* Replace a net and its parameters by the net as `how` says, with the same values; A is drawn by the seed. Nothing if `how` says nothing. */

@@ -49,3 +49,15 @@ int ki_conv_bn_add(ki_graph *graph, const char *conv, const char *bn, int src, k
 int ki_max_pool_3x3_s2(ki_graph *graph, const char *name, int src) {
     return ki_graph_pool(graph, name, src, (ki_pool_attr){.k = 3, .s = 2, .ceil_mode = true});
 }
+
+int ki_act_add(ki_graph *graph, int src, ki_act how) {
+    return ki_graph_op(graph, KI_OP_ACT, NULL, 1, &src, (ki_attr){.act = {how}});
+}
+
+int ki_drop_path_add(ki_graph *graph, int src, double p) {
+    return p > 0 ? ki_graph_op(graph, KI_OP_DROP_PATH, NULL, 1, &src, (ki_attr){.drop_path = {p}}) : src;
+}
+
+kith_preprocess ki_preprocess_imagenet(void) {
+    return (kith_preprocess){.scale = 1.0 / 255, .mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225}};
+}

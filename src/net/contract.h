@@ -1,7 +1,7 @@
 /* How images get into a network whose file does not say so: what lies beside the weights.
  *
  * timm writes config.json beside model.safetensors; its pretrained_cfg has the size of the input, mean and std, and how images
- * are resized. Of weights in the hub's cache that have none, kith's own table may know it (hub/table.def). */
+ * are resized. transformers writes the same into preprocessor_config.json, and what a network's shapes do not say into config.json. Of weights in the hub's cache that have none, kith's own table may know it (hub/table.def). */
 #ifndef KI_CONTRACT_H
 #define KI_CONTRACT_H
 
@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
+#include "base/value.h"
 #include "kith/model.h"
 
 typedef struct ki_contract {
@@ -18,13 +20,27 @@ typedef struct ki_contract {
     bool has_pixels;    /* mean and std are known, of RGB pixels from 0 to 1 */
     double mean[3], std[3];
     char resize[16], filter[16]; /* as in kith_preprocess; empty: unknown */
+    /* config.json as it is, for what a network's own settings are (ki_config_number); NULL: none. */
+    const ki_value *config;
+    ki_arena arena; /* holds it */
 } ki_contract;
 
-/* Look beside the weights. Nothing there, and anything that cannot be understood, is an empty contract: the network's own
+void ki_contract_release(ki_contract *contract); /* fine on a zeroed struct */
+
+/* A number, a word or a list of config.json, in its root or in one of the parts where libraries put the network of images
+ * (vision_config, backbone_config, model_args). False, NULL: none, or of another kind. */
+bool ki_config_number(const ki_contract *contract, const char *key, double *ret);
+const char *ki_config_word(const ki_contract *contract, const char *key);
+const ki_value *ki_config_get(const ki_contract *contract, const char *key);
+
+/* Look beside the weights. Release it. Nothing there, and anything that cannot be understood, is an empty contract: the network's own
  * defaults hold. */
 void ki_contract_find(const char *weights, ki_contract *ret_contract);
 
-/* The same from the text of a config.json. */
+/* The same from the text of a config.json. Release it. */
 void ki_contract_parse(const char *json, size_t n, ki_contract *ret_contract);
+
+/* What the text of a preprocessor_config.json says besides; nothing changes if it cannot be understood. */
+void ki_contract_add_processor(const char *json, size_t n, ki_contract *contract);
 
 #endif

@@ -86,7 +86,7 @@ const ki_backbone ki_backbone_googlenet = {
     .size = 224,
     .least_size = 47,
     .options = options,
-    .pool = KI_GLOBAL_BOTH,
+    .pool = KI_POOLING_BOTH,
     .tower = {"inception4a.branch1.conv", "maxpool4"},
     .build = build,
 };

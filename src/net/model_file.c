@@ -42,16 +42,13 @@ kith_status ki_model_file_find(const char *name, char *ret_file, size_t bytes, k
 /* A file that says what a model is. */
 typedef struct source {
     const kith_tensors *tensors;
-    const char *prefix;          /* of the tensors' names */
+    const ki_named *named;       /* its tensors under our names */
     const ki_contract *contract; /* what lies beside the file; may be NULL */
 } source;
 
 /* The tensor, when there is one. */
 static bool find(const source *from, const char *name, kith_array *ret_view) {
-    char full[160];
-    const int n = ki_snprintf(full, sizeof full, "%s%s", from->prefix, name);
-    return n > 0 && (size_t)n < sizeof full &&
-           kith_tensors_get(from->tensors, full, ret_view, NULL) == KITH_OK;
+    return ki_named_get(from->named, name, ret_view);
 }
 
 /* A file that says how many heads its network has is of that network. One that does not may start any. */
@@ -115,26 +112,38 @@ static kith_status read_format(const kith_tensors *tensors, kith_error *err) {
     return KITH_OK;
 }
 
-/* Weights of others say nothing but their names. */
+/* Weights of others say nothing but their names. A network that is named takes the settings that they say, and no more. */
 static kith_status recognise(const source *from, const kith_model_options *given, ki_net_options *options,
-                             kith_error *err) {
-    const ki_backbone *found = NULL;
-    KI_TRY(ki_backbone_recognise(from->tensors, from->prefix, &found, err));
+                             ki_recognised *ret, kith_error *err) {
+    const ki_backbone *found = NULL, *named = NULL;
+    if (options->backbone) {
+        KI_TRY(ki_backbone_find(options->backbone, &named, err));
+        if (!named->recognise) return KITH_OK;
+        /* what is missing is said when the weights are read */
+        if (ki_backbone_recognise(from->named, from->contract, &found, ret, NULL) != KITH_OK) return KITH_OK;
+        if (found == named) return KITH_OK;
+        ki_fail(err, KITH_EINVAL, "these are the tensors of %s, asked for was %s", found->name, named->name);
+        return ki_hint(err, KITH_EINVAL, "name that network, or none");
+    }
+    KI_TRY(ki_backbone_recognise(from->named, from->contract, &found, ret, err));
     options->backbone = found->name;
-    if (!given->pool) options->pool = found->pool;
+    if (!given->pool) options->pool = ret->pool;
+    const ki_names *table = ki_named_table(from->named);
     const ki_contract *c = from->contract;
     const char *resize = c && !given->resize ? c->resize : "";
-    ki_log(KITH_LOG_INFO, "%s: these are the tensors of %s%s%s%s%s%s%s",
-           given->weights ? given->weights : "weights", found->name, given->pool ? "" : ", pooled by ",
-           given->pool ? "" : ki_global_pool_names[found->pool], *resize ? ", images prepared by " : "",
-           resize, *resize ? " as in " : "", *resize ? c->source : "");
+    ki_log(KITH_LOG_INFO, "%s: these are the tensors of %s%s%s%s%s%s%s%s%s",
+           given->weights ? given->weights : "weights", found->name, table ? " under the names of " : "",
+           table ? table->library : "", given->pool ? "" : ", pooled by ",
+           given->pool ? "" : ki_pooling_names[ret->pool], *resize ? ", images prepared by " : "", resize,
+           *resize ? " as in " : "", *resize ? c->source : "");
     return KITH_OK;
 }
 
 /* Where neither the file nor the options say what size its images have. */
-static void take_size(const source *from, ki_net_options *options) {
-    if (!from->contract || !from->contract->is_there || options->h || options->w) return;
-    options->h = options->w = from->contract->side;
+static void take_size(const source *from, const ki_recognised *recognised, ki_net_options *options) {
+    if (options->h || options->w) return;
+    const bool is_told = from->contract && from->contract->is_there;
+    options->h = options->w = is_told ? from->contract->side : recognised->side;
 }
 
 /* A network whose settings are given is prepared as the settings say. */
@@ -157,18 +166,20 @@ static kith_status merge_options(const source *from, const kith_model_options *g
     const kith_tensors *tensors = from->tensors;
     KI_TRY(read_format(tensors, err));
     const char *backbone = kith_tensors_metadata(tensors, "kith.backbone");
+    ki_recognised recognised = {.settings = ""};
     if (!options->backbone) options->backbone = backbone;
-    if (!options->backbone) KI_TRY(recognise(from, given, options, err));
+    if (!backbone) KI_TRY(recognise(from, given, options, &recognised, err));
     if (backbone && strcmp(backbone, options->backbone) != 0)
         return ki_fail(err, KITH_EINVAL, "the file holds %.40s, asked for was %.40s", backbone,
                        options->backbone);
     const ki_value *base = NULL;
-    KI_TRY(ki_settings_parse(arena, kith_tensors_metadata(tensors, "kith.settings"), NULL, &base, err));
+    const char *settings = kith_tensors_metadata(tensors, "kith.settings");
+    KI_TRY(ki_settings_parse(arena, settings ? settings : recognised.settings, NULL, &base, err));
     KI_TRY(ki_settings_parse(arena, given->settings, base, &options->settings, err));
     const char *pool = kith_tensors_metadata(tensors, "kith.pool");
-    if (pool && !given->pool) KI_TRY(ki_global_pool_parse(pool, &options->pool, err));
+    if (pool && !given->pool) KI_TRY(ki_pooling_parse(pool, &options->pool, err));
     KI_TRY(read_input(tensors, options, err));
-    take_size(from, options);
+    take_size(from, &recognised, options);
     return read_heads(from, given, options, err);
 }
 
@@ -242,7 +253,7 @@ static kith_status build(const kith_model_options *given, const source *from, ki
                               .mask_bias = given->mask_bias,
                               .map_channels = given->map_channels == KITH_NONE ? 0 : given->map_channels};
     if (given->embedding_init) KI_TRY(ki_start_parse(given->embedding_init, &options.embedding_start, err));
-    if (given->pool) KI_TRY(ki_global_pool_parse(given->pool, &options.pool, err));
+    if (given->pool) KI_TRY(ki_pooling_parse(given->pool, &options.pool, err));
     if (from)
         KI_TRY(merge_options(from, given, arena, &options, err));
     else
@@ -263,7 +274,7 @@ static kith_status open_from(const kith_model_options *options, const source *fr
     ki_net net = {0};
     ki_params *params = NULL;
     KI_CHECK(build(options, from, &arena, backend, &net, &params, err));
-    if (reads) KI_CHECK(ki_weights_import(from->tensors, &net, params, err));
+    if (reads) KI_CHECK(ki_weights_import_named(from->named, &net, params, err));
     *ret_net = net;
     *ret_params = params;
     net.graph = NULL;
@@ -282,12 +293,12 @@ static const char *input_text(const ki_net *net, char *buf, size_t bytes) {
 
 /* Does the file say the same of what decides an embedding? */
 static bool is_as_written(const ki_net *net, const kith_tensors *tensors) {
-    char settings[512], input[64];
+    char settings[KI_SETTINGS_TEXT], input[64];
     const struct {
         const char *key, *value;
     } rows[] = {{"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
                 {"kith.input", input_text(net, input, sizeof input)},
-                {"kith.pool", ki_net_takes_vectors(net) ? NULL : ki_global_pool_names[net->pool]}};
+                {"kith.pool", ki_net_takes_vectors(net) ? NULL : ki_pooling_names[net->pool]}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *written = kith_tensors_metadata(tensors, rows[i].key);
         if (rows[i].value && (!written || strcmp(written, rows[i].value) != 0)) return false;
@@ -304,11 +315,9 @@ kith_status ki_model_file_open(const kith_model_options *options, ki_backend *ba
     if (!options->weights) return open_from(options, NULL, false, backend, ret_net, ret_params, err);
     kith_tensors *tensors = NULL;
     KI_TRY(kith_tensors_open(options->weights, &tensors, err));
-    ki_contract contract = {0};
-    if (!kith_tensors_metadata(tensors, "kith.backbone")) ki_contract_find(options->weights, &contract);
-    const source from = {.tensors = tensors, .prefix = "", .contract = &contract};
     kith_status status = ret_calibration ? ki_calibration_read(tensors, &calibration, err) : KITH_OK;
-    if (status == KITH_OK) status = open_from(options, &from, true, backend, ret_net, ret_params, err);
+    if (status == KITH_OK)
+        status = ki_model_file_of_tensors(options, tensors, backend, ret_net, ret_params, err);
     if (status == KITH_OK && ret_calibration && is_as_written(ret_net, tensors))
         *ret_calibration = calibration;
     if (status != KITH_OK) ki_prefix(err, status, "%s", options->weights);
@@ -319,15 +328,27 @@ kith_status ki_model_file_open(const kith_model_options *options, ki_backend *ba
 kith_status ki_model_file_of_tensors(const kith_model_options *options, const kith_tensors *tensors,
                                      ki_backend *backend, ki_net *ret_net, ki_params **ret_params,
                                      kith_error *err) {
-    const source from = {.tensors = tensors, .prefix = ""};
-    return open_from(options, &from, true, backend, ret_net, ret_params, err);
+    ki_contract contract = {0};
+    ki_named *named = NULL;
+    KI_TRY(ki_named_new(tensors, "", &named, err));
+    if (options->weights && !kith_tensors_metadata(tensors, "kith.backbone"))
+        ki_contract_find(options->weights, &contract);
+    const source from = {.tensors = tensors, .named = named, .contract = &contract};
+    const kith_status status = open_from(options, &from, true, backend, ret_net, ret_params, err);
+    ki_contract_release(&contract);
+    ki_named_free(named);
+    return status;
 }
 
 kith_status ki_model_file_describe(const kith_model_options *options, const kith_tensors *tensors,
                                    const char *prefix, ki_backend *backend, ki_net *ret_net,
                                    ki_params **ret_params, kith_error *err) {
-    const source from = {.tensors = tensors, .prefix = prefix};
-    return open_from(options, &from, false, backend, ret_net, ret_params, err);
+    ki_named *named = NULL;
+    KI_TRY(ki_named_new(tensors, prefix, &named, err));
+    const source from = {.tensors = tensors, .named = named};
+    const kith_status status = open_from(options, &from, false, backend, ret_net, ret_params, err);
+    ki_named_free(named);
+    return status;
 }
 
 typedef struct metadata {
@@ -345,7 +366,7 @@ static kith_status write_images(const ki_net *net, kith_tensors_writer *writer, 
     char scale[64], mean[256], std[256];
     const kith_preprocess *p = &net->preprocess;
     const metadata rows[] = {
-        {"kith.pool", ki_global_pool_names[net->pool]},
+        {"kith.pool", ki_pooling_names[net->pool]},
         {"kith.preprocess.order", net->c < 3 ? "grey"
                                   : p->bgr   ? "BGR"
                                              : "RGB"},
@@ -374,7 +395,7 @@ static kith_status write_told(const ki_net *net, kith_tensors_writer *writer, ki
 }
 
 kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err) {
-    char settings[512], input[64];
+    char settings[KI_SETTINGS_TEXT], input[64];
     const metadata rows[] = {{format_key, format_version},
                              {"kith.backbone", net->backbone->name},
                              {"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},

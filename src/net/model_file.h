@@ -17,7 +17,8 @@ kith_status ki_model_file_find(const char *name, char *ret_file, size_t bytes, k
 kith_status ki_model_file_open(const kith_model_options *options, ki_backend *backend, ki_net *ret_net,
                                ki_params **ret_params, kith_calibration *ret_calibration, kith_error *err);
 
-/* The same with the tensors of a file that is open, whatever options->weights says. */
+/* The same with the tensors of a file that is open; options->weights (may be NULL) says only what the file was, beside which a
+ * config.json may lie. */
 kith_status ki_model_file_of_tensors(const kith_model_options *options, const kith_tensors *tensors,
                                      ki_backend *backend, ki_net *ret_net, ki_params **ret_params,
                                      kith_error *err);

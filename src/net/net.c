@@ -9,17 +9,19 @@
 #include "net/ensemble.h"
 #include "net/numbers.h"
 
+_Static_assert((int)KI_POOLING_GEM == (int)KI_GLOBAL_GEM, "the op's ways come first");
+
 enum { MOST_EXTENT = 1 << 14, MOST_UNITS = 1 << 24, MOST_HEADS = 64 };
 
-const char *const ki_global_pool_names[] = {"avg", "max", "both", "gem", NULL};
+const char *const ki_pooling_names[] = {"avg", "max", "both", "gem", "class", "class_avg", "attention", NULL};
 
-kith_status ki_global_pool_parse(const char *text, ki_global_pool *ret_pool, kith_error *err) {
-    for (int i = 0; ki_global_pool_names[i]; i++) {
-        if (strcmp(text, ki_global_pool_names[i]) != 0) continue;
-        *ret_pool = (ki_global_pool)i;
+kith_status ki_pooling_parse(const char *text, ki_pooling *ret_pool, kith_error *err) {
+    for (int i = 0; i < KI_N_POOLINGS; i++) {
+        if (strcmp(text, ki_pooling_names[i]) != 0) continue;
+        *ret_pool = (ki_pooling)i;
         return KITH_OK;
     }
-    return ki_fail_unknown(err, "pool", text, ki_global_pool_names, 4);
+    return ki_fail_unknown(err, "pool", text, ki_pooling_names, KI_N_POOLINGS);
 }
 
 static kith_status check_vectors(const ki_backbone *backbone, int64_t c, int64_t h, int64_t w,
@@ -34,8 +36,11 @@ static kith_status check_vectors(const ki_backbone *backbone, int64_t c, int64_t
     return KITH_OK;
 }
 
-static kith_status check_input(const ki_backbone *backbone, int64_t c, int64_t h, int64_t w,
-                               kith_error *err) {
+static kith_status check_input(const ki_net *net, kith_error *err) {
+    const ki_backbone *backbone = net->backbone;
+    const int64_t c = net->c, h = net->h, w = net->w;
+    const int64_t least =
+        backbone->least_size_of ? backbone->least_size_of(net->settings) : backbone->least_size;
     if (backbone->vector > 0) return check_vectors(backbone, c, h, w, err);
     if (backbone->channels > 0 && c != backbone->channels)
         return ki_fail(err, KITH_ESHAPE, "%s takes images of %lld channels, found %lld", backbone->name,
@@ -43,10 +48,10 @@ static kith_status check_input(const ki_backbone *backbone, int64_t c, int64_t h
     if (c < 1 || c > KITH_MOST_CHANNELS)
         return ki_fail(err, KITH_ESHAPE, "%s takes images of 1 to %d channels, found %lld", backbone->name,
                        KITH_MOST_CHANNELS, (long long)c);
-    if (h < backbone->least_size || w < backbone->least_size || h > MOST_EXTENT || w > MOST_EXTENT)
+    if (h < least || w < least || h > MOST_EXTENT || w > MOST_EXTENT)
         return ki_fail(err, KITH_ESHAPE, "%s takes images of %lldx%lld to %dx%d, found %lldx%lld",
-                       backbone->name, (long long)backbone->least_size, (long long)backbone->least_size,
-                       MOST_EXTENT, MOST_EXTENT, (long long)h, (long long)w);
+                       backbone->name, (long long)least, (long long)least, MOST_EXTENT, MOST_EXTENT,
+                       (long long)h, (long long)w);
     return KITH_OK;
 }
 
@@ -77,7 +82,7 @@ static kith_status check_heads(const ki_net *net, kith_error *err) {
 
 /* What only networks of images have. */
 static kith_status check_map(const ki_net *net, kith_error *err) {
-    if (!ki_net_takes_vectors(net) || (net->map_channels == 0 && net->pool == KI_GLOBAL_AVG)) return KITH_OK;
+    if (!ki_net_takes_vectors(net) || (net->map_channels == 0 && net->pool == KI_POOLING_AVG)) return KITH_OK;
     return ki_fail(err, KITH_EINVAL, "%s of %s, which takes features and has no map; wanted none",
                    net->map_channels > 0 ? "map channels" : "pooling", net->backbone->name);
 }
@@ -107,13 +112,43 @@ static int add_embedding(const ki_net *net, int pooled, ki_start start) {
     return side_by_side(net, "embedding.heads", unit);
 }
 
-static void add_heads(ki_net *net, const ki_body *body, ki_start start) {
+/* The network's own token for a pooling that needs one; -1: it has none. */
+static int own_token(const ki_net *net, const ki_body *body) {
+    if (net->pool == KI_POOLING_ATTENTION) return body->attention > 0 ? body->attention : -1;
+    if (!body->has_class || body->tokens <= 0) return -1;
+    return ki_graph_op(net->graph, KI_OP_TOKEN, "class", 1, &body->tokens, (ki_attr){.token = {0}});
+}
+
+/* From the last map, or the network's own tokens, to one vector. */
+static kith_status add_pool(const ki_net *net, const ki_body *body, int *ret_pooled, kith_error *err) {
+    const bool is_own = net->pool >= KI_POOLING_CLASS;
+    const ki_global_pool how = is_own ? KI_GLOBAL_AVG : (ki_global_pool)net->pool;
+    KI_TRY(ki_graph_check(net->graph, err));
+    const int own = is_own ? own_token(net, body) : 0;
+    if (own < 0) {
+        ki_fail(err, KITH_EINVAL, "pool is %s, but %s with these settings has no %s",
+                ki_pooling_names[net->pool], net->backbone->name,
+                net->pool == KI_POOLING_ATTENTION ? "pooling by attention" : "class token");
+        return ki_hint(err, KITH_EINVAL, "wanted avg, max, both or gem%s",
+                       body->attention > 0 ? ", or attention"
+                       : body->has_class   ? ", or class or class_avg"
+                                           : "");
+    }
+    *ret_pooled = own;
+    if (is_own && net->pool != KI_POOLING_CLASS_AVG) return KITH_OK;
+    const int pooled = ki_graph_global_pool(net->graph, "pool", body->map, (ki_global_pool_attr){how});
+    *ret_pooled = is_own ? ki_graph_add(net->graph, "class_avg", own, pooled) : pooled;
+    return KITH_OK;
+}
+
+static kith_status add_heads(ki_net *net, const ki_body *body, ki_start start, kith_error *err) {
     ki_graph *graph = net->graph;
     int pooled = body->map;
     if (!ki_net_takes_vectors(net)) {
         add_map(net, body->map);
-        pooled = ki_graph_global_pool(graph, "pool", body->map, (ki_global_pool_attr){net->pool});
+        KI_TRY(add_pool(net, body, &pooled, err));
     }
+    if (net->backbone->neck) pooled = net->backbone->neck(graph, pooled, net->settings);
     ki_graph_tap(graph, side_by_side(net, "pool.heads", pooled), "pooled");
     if (net->embedding > 0) ki_graph_tap(graph, add_embedding(net, pooled, start), "embedding");
     if (net->classes > 0) {
@@ -122,6 +157,7 @@ static void add_heads(ki_net *net, const ki_body *body, ki_start start) {
         const ki_linear_attr attr = {.oc = net->classes, .bias = true};
         ki_graph_tap(graph, ki_graph_linear(graph, net->backbone->classifier, x, attr), "logits");
     }
+    return KITH_OK;
 }
 
 /* The backbone's graph becomes that of an ensemble. */
@@ -132,6 +168,8 @@ static kith_status split(ki_net *net, ki_body *body, ki_ensemble how, kith_error
         ki_ensemble_add(whole, net->graph, &net->backbone->tower, how, &body->map, err);
     ki_graph_free(net->graph);
     net->graph = whole;
+    body->tokens = body->attention = 0; /* the heads have maps alone */
+    body->has_class = false;
     return status;
 }
 
@@ -141,8 +179,8 @@ static kith_status add_all(ki_net *net, ki_body *body, ki_ensemble how, ki_start
                                                 : ki_graph_input(net->graph, net->c, net->h, net->w);
     net->backbone->build(net->graph, input, net->settings, body);
     if (how.heads > 1) KI_TRY(split(net, body, how, err));
-    KI_TRY(ki_adapt_backbone(&net->adapt, net->backbone->name, &net->graph, &body->map, err));
-    add_heads(net, body, embedding_start);
+    KI_TRY(ki_adapt_backbone(&net->adapt, net->backbone->name, &net->graph, body, err));
+    KI_TRY(add_heads(net, body, embedding_start, err));
     return ki_graph_check(net->graph, err);
 }
 
@@ -178,14 +216,14 @@ kith_status ki_net_init(const ki_net_options *options, ki_net *ret_net, kith_err
     net.c = options->c ? options->c : c;
     net.h = options->h ? options->h : side;
     net.w = options->w ? options->w : side;
-    KI_TRY(check_input(net.backbone, net.c, net.h, net.w, err));
+    KI_TRY(ki_options_parse(net.backbone->options, options->settings, NULL, net.backbone->name, net.settings,
+                            err));
+    KI_TRY(check_input(&net, err));
     KI_TRY(check_units("embedding size", net.embedding, err));
     KI_TRY(check_units("number of classes", net.classes, err));
     KI_TRY(check_units("number of the map's channels", net.map_channels, err));
     KI_TRY(check_heads(&net, err));
     KI_TRY(check_map(&net, err));
-    KI_TRY(ki_options_parse(net.backbone->options, options->settings, NULL, net.backbone->name, net.settings,
-                            err));
 
     ki_net made = net;
     ki_body body = {0};
@@ -208,7 +246,7 @@ static kith_status make_again(ki_net made, ki_net *ret_net, kith_error *err) {
 kith_status ki_net_of_size(const ki_net *net, int64_t side, ki_net *ret_net, kith_error *err) {
     ki_net made = *net;
     made.h = made.w = side;
-    KI_TRY(check_input(made.backbone, made.c, made.h, made.w, err));
+    KI_TRY(check_input(&made, err));
     return make_again(made, ret_net, err);
 }
 

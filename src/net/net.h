@@ -6,6 +6,9 @@
  * The names in quotes are taps. A net has only the layers behind `pooled` that were asked for. If a convolution lies before the
  * tap "map" (`map_channels`), what is pooled is not behind it, and is the tap "features".
  *
+ * With the poolings `class`, `class_avg` and `attention` it is a token of the network's own instead of a pool of the map, and
+ * networks that have no such token refuse them.
+ *
  * A backbone of vectors has no map and no pooling: its last vectors are "pooled".
  *
  * An ensemble (`heads` above 1) looks at the map before the backbone's tower through several masks and runs the rest on
@@ -31,7 +34,7 @@ typedef struct ki_net_options {
     const char *backbone;
     const ki_value *settings; /* the backbone's own options, a map; NULL: defaults */
     int64_t c, h, w;          /* 0: the backbone's; of vectors c is their length, h and w are 1 */
-    ki_global_pool pool;
+    ki_pooling pool;
     int64_t embedding; /* its size; 0: none */
     bool no_embedding_bias;
     ki_start embedding_start;
@@ -46,7 +49,7 @@ typedef struct ki_net_options {
 typedef struct ki_net {
     const ki_backbone *backbone;
     int64_t c, h, w;
-    ki_global_pool pool;
+    ki_pooling pool;
     int64_t embedding, classes;
     int64_t heads; /* from 1; each has embedding / heads numbers */
     int64_t map_channels;
@@ -79,8 +82,8 @@ const char *ki_net_settings_text(const ki_net *net, char *buf, size_t buf_bytes)
 kith_status ki_settings_parse(ki_arena *arena, const char *text, const ki_value *base,
                               const ki_value **ret_map, kith_error *err);
 
-/* "avg", "max", "both", "gem". */
-extern const char *const ki_global_pool_names[];
-kith_status ki_global_pool_parse(const char *text, ki_global_pool *ret_pool, kith_error *err);
+/* "avg", "max", "both", "gem", "class", "class_avg", "attention". */
+extern const char *const ki_pooling_names[];
+kith_status ki_pooling_parse(const char *text, ki_pooling *ret_pool, kith_error *err);
 
 #endif

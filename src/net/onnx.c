@@ -158,7 +158,7 @@ static void put_metadata(ki_buffer *to, const char *key, const char *text) {
 /* Everything around the graph. */
 static void put_model(const export *x, ki_buffer *to) {
     ki_buffer opset = {.err = to->err};
-    char settings[512];
+    char settings[KI_SETTINGS_TEXT];
     ki_proto_int(to, MODEL_IR_VERSION, IR_VERSION);
     ki_proto_text(to, MODEL_PRODUCER, "kith");
     ki_proto_text(to, MODEL_PRODUCER_VERSION, kith_version());

@@ -15,18 +15,8 @@ typedef struct match {
     char missing[MOST_NAME]; /* the first */
 } match;
 
-/* kith_tensors_get would look for the most similar name of each that is missing, which takes a while. */
-static bool has_tensor(const kith_tensors *tensors, const char *prefix, const char *name) {
-    const size_t n = strlen(prefix);
-    for (int64_t i = 0; i < kith_tensors_count(tensors); i++) {
-        const char *found = kith_tensors_name(tensors, i);
-        if (strncmp(found, prefix, n) == 0 && strcmp(found + n, name) == 0) return true;
-    }
-    return false;
-}
-
-static kith_status compare(const ki_backbone *backbone, const kith_tensors *tensors, const char *prefix,
-                           match *ret_match, kith_error *err) {
+static kith_status compare(const ki_backbone *backbone, const ki_named *tensors, match *ret_match,
+                           kith_error *err) {
     ki_net net = {0};
     match m = {.backbone = backbone};
     const ki_net_options options = {.backbone = backbone->name};
@@ -34,8 +24,9 @@ static kith_status compare(const ki_backbone *backbone, const kith_tensors *tens
     for (int i = 0; i < ki_graph_count(net.graph); i++) {
         const ki_node *node = ki_graph_node(net.graph, i);
         for (int k = 0; k < node->n_params; k++) {
+            kith_array shape;
             m.n++;
-            if (has_tensor(tensors, prefix, node->param[k].name)) continue;
+            if (ki_named_get(tensors, node->param[k].name, &shape)) continue;
             if (m.n_missing++ == 0) ki_snprintf(m.missing, sizeof m.missing, "%s", node->param[k].name);
         }
     }
@@ -44,39 +35,53 @@ static kith_status compare(const ki_backbone *backbone, const kith_tensors *tens
     return KITH_OK;
 }
 
-static kith_status fail(const kith_tensors *tensors, const match *best, kith_error *err) {
-    char known[200] = "";
-    size_t used = 0;
-    const ki_backbone *b = NULL;
-    for (int i = 0; (b = ki_backbone_at(i)) && used < sizeof known; i++) {
-        if (b->vector == 0)
-            used += (size_t)ki_snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", b->name);
-    }
-    const int64_t n = kith_tensors_count(tensors);
+static kith_status fail(const ki_named *tensors, const match *best, kith_error *err) {
+    const int n = ki_named_count(tensors);
     ki_fail(err, KITH_EINVAL,
-            "the file does not say which network its weights are for, and its %lld tensors (%.60s%s) are not "
+            "the file does not say which network its weights are for, and its %d tensors (%.60s%s) are not "
             "those of a known one",
-            (long long)n, n ? kith_tensors_name(tensors, 0) : "none", n > 1 ? " …" : "");
+            n, n ? ki_named_theirs(tensors, 0) : "none", n > 1 ? " …" : "");
     if (!best->backbone || best->n_missing == best->n)
         return ki_hint(err, KITH_EINVAL,
-                       "known are %s; docs/model-files.md has their names, kith import renames PyTorch's",
-                       known);
-    return ki_hint(err, KITH_EINVAL,
-                   "known are %s; of %s, the most similar, %d of %d tensors are missing (%.60s%s)", known,
-                   best->backbone->name, best->n_missing, best->n, best->missing,
-                   best->n_missing > 1 ? " …" : "");
+                       "kith list backbones shows the known ones; docs/model-files.md has their names, kith "
+                       "import renames PyTorch's");
+    return ki_hint(
+        err, KITH_EINVAL,
+        "of %s, the most similar, %d of %d tensors are missing (%.60s%s); kith list backbones shows "
+        "the known ones",
+        best->backbone->name, best->n_missing, best->n, best->missing, best->n_missing > 1 ? " …" : "");
 }
 
-kith_status ki_backbone_recognise(const kith_tensors *tensors, const char *prefix,
-                                  const ki_backbone **ret_backbone, kith_error *err) {
+/* What the record's function says of it; without one, or if it does not know the tensors, by names. */
+static kith_status try_one(const ki_backbone *backbone, const ki_named *tensors, const ki_contract *config,
+                           match *ret_match, ki_recognised *ret, kith_error *err) {
+    static const ki_contract nothing = {0};
+    *ret = (ki_recognised){.pool = backbone->pool};
+    KI_TRY(compare(backbone, tensors, ret_match, err));
+    const bool knows =
+        backbone->recognise && backbone->recognise(backbone, tensors, config ? config : &nothing, ret);
+    /* One network's names may be a part of another's, as ResNet-18's are of ResNet-34's: the one with the most is meant. */
+    if (!backbone->recognise && ret_match->n_missing == 0)
+        ret->sureness = (double)ret_match->n / (double)ki_named_count(tensors);
+    if (!knows && backbone->recognise) ret->sureness = 0;
+    return KITH_OK;
+}
+
+kith_status ki_backbone_recognise(const ki_named *tensors, const ki_contract *config,
+                                  const ki_backbone **ret_backbone, ki_recognised *ret_recognised,
+                                  kith_error *err) {
     match best = {0}, m;
+    ki_recognised found = {.sureness = 0}, r;
     const ki_backbone *b = NULL;
     for (int i = 0; (b = ki_backbone_at(i)); i++) {
         if (b->vector > 0) continue; /* those have few names, which say little */
-        KI_TRY(compare(b, tensors, prefix, &m, err));
+        KI_TRY(try_one(b, tensors, config, &m, &r, err));
         if (!best.backbone || m.n - m.n_missing > best.n - best.n_missing) best = m;
+        if (!(r.sureness > found.sureness)) continue;
+        found = r;
+        *ret_backbone = b;
     }
-    if (!best.backbone || best.n_missing > 0) return fail(tensors, &best, err);
-    *ret_backbone = best.backbone;
+    if (!(found.sureness > 0)) return fail(tensors, &best, err);
+    *ret_recognised = found;
     return KITH_OK;
 }

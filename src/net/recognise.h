@@ -2,13 +2,13 @@
 #ifndef KI_RECOGNISE_H
 #define KI_RECOGNISE_H
 
-#include "kith/array.h"
 #include "net/backbone.h"
 
-/* The backbone of images all of whose tensors are in the file, under names that begin with `prefix`. Shapes are not compared: a
- * network of that name with other settings is found, too, and what does not fit is named when the weights are read.
- * KITH_EINVAL: none; the error names the tensors, the hint lists the known networks and the most similar one. */
-kith_status ki_backbone_recognise(const kith_tensors *tensors, const char *prefix,
-                                  const ki_backbone **ret_backbone, kith_error *err);
+/* The backbone of images that these tensors are of, and its settings: what its record's function says, or all of whose default network's
+ * names are there. In the second case shapes are not compared: what does not fit is named when the weights are read. `config`: what lies beside the
+ * file; may be NULL. KITH_EINVAL: none; the error names the tensors, the hint has the most similar network. */
+kith_status ki_backbone_recognise(const ki_named *tensors, const ki_contract *config,
+                                  const ki_backbone **ret_backbone, ki_recognised *ret_recognised,
+                                  kith_error *err);
 
 #endif

@@ -26,7 +26,7 @@ static kith_status check(const ki_net *net, kith_error *err) {
     const char *what = NULL;
     if (net->heads > 1) what = "an ensemble of heads";
     if (net->map_channels > 0) what = "a convolution before the map";
-    if (!ki_net_takes_vectors(net) && net->pool != KI_GLOBAL_AVG) what = "other pooling than averages";
+    if (!ki_net_takes_vectors(net) && net->pool != KI_POOLING_AVG) what = "other pooling than averages";
     if (net->embedding > 0 && net->classes > 0) what = "both an embedding and a classifier";
     if (!what) return KITH_OK;
     ki_fail(err, KITH_EUNSUPPORTED, "the model has %s, which models of torchvision do not have", what);

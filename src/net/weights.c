@@ -58,9 +58,9 @@ static const char *head_of(const ki_net *net, const char *name) {
     return NULL;
 }
 
-static bool file_has_layer(const kith_tensors *tensors, const char *layer) {
-    for (int64_t i = 0; i < kith_tensors_count(tensors); i++) {
-        if (has_prefix(kith_tensors_name(tensors, i), layer)) return true;
+static bool file_has_layer(const ki_named *tensors, const char *layer) {
+    for (int i = 0; i < ki_named_count(tensors); i++) {
+        if (has_prefix(ki_named_name(tensors, i), layer)) return true;
     }
     return false;
 }
@@ -72,30 +72,33 @@ static bool params_have_layer(const ki_params *params, const char *layer) {
     return false;
 }
 
-/* The tensor that a parameter starts from. An attention's tower is a copy of layers of the network, and starts as
- * these do in a file that has none. */
-static bool file_has(const kith_tensors *tensors, const char *name, kith_array *ret_view) {
-    if (kith_tensors_get(tensors, name, ret_view, NULL) == KITH_OK) return true;
-    return has_prefix(name, KI_TOWER) && !file_has_layer(tensors, KI_TOWER) &&
-           kith_tensors_get(tensors, name + strlen(KI_TOWER "."), ret_view, NULL) == KITH_OK;
+/* The name of the tensor that a parameter starts from; NULL: there is none. An attention's tower is a copy of layers of the network,
+ * and starts as these do in a file that has none. */
+static const char *tensor_of(const ki_named *tensors, const char *name, kith_array *ret_shape) {
+    if (ki_named_get(tensors, name, ret_shape)) return name;
+    if (!has_prefix(name, KI_TOWER) || file_has_layer(tensors, KI_TOWER)) return NULL;
+    name += strlen(KI_TOWER ".");
+    return ki_named_get(tensors, name, ret_shape) ? name : NULL;
 }
 
-/* Equal up to leading axes of 1 in the file. */
+/* Equal but for axes of 1 before and behind: a linear layer and a 1x1 convolution fit each other. */
 static bool shape_fits(const kith_array *view, const ki_shape *shape) {
-    int skip = 0;
-    while (view->n_dims - skip > shape->n_dims && view->dim[skip] == 1) skip++;
-    if (view->n_dims - skip != shape->n_dims) return false;
-    return memcmp(view->dim + skip, shape->dim, (size_t)shape->n_dims * sizeof shape->dim[0]) == 0;
+    int first = 0, n = view->n_dims, wanted = shape->n_dims;
+    while (n > 1 && view->dim[n - 1] == 1) n--;
+    while (wanted > 1 && shape->dim[wanted - 1] == 1) wanted--;
+    while (n - first > wanted && view->dim[first] == 1) first++;
+    if (n - first != wanted) return false;
+    return memcmp(view->dim + first, shape->dim, (size_t)wanted * sizeof shape->dim[0]) == 0;
 }
 
 static bool is_float(kith_dtype dtype) {
     return dtype == KITH_F32 || dtype == KITH_F64 || dtype == KITH_F16 || dtype == KITH_BF16;
 }
 
-static void check_param(const kith_tensors *tensors, const ki_net *net, const ki_param *param,
-                        name_list *missing, name_list *misshapen) {
+static void check_param(const ki_named *tensors, const ki_net *net, const ki_param *param, name_list *missing,
+                        name_list *misshapen) {
     kith_array view;
-    if (!file_has(tensors, param->name, &view)) {
+    if (!tensor_of(tensors, param->name, &view)) {
         if (ki_adapt_is_added(net, param->name)) return;
         const char *head = head_of(net, param->name);
         if (!head || file_has_layer(tensors, head)) list_add(missing, param->name);
@@ -116,14 +119,13 @@ static bool is_extra(const ki_net *net, const ki_params *params, const char *nam
     return !head || params_have_layer(params, head);
 }
 
-static kith_status check_all(const kith_tensors *tensors, const ki_net *net, const ki_params *params,
+static kith_status check_all(const ki_named *tensors, const ki_net *net, const ki_params *params,
                              kith_error *err) {
     name_list missing = {0}, misshapen = {0}, extra = {0};
     for (int i = 0; i < ki_params_count(params); i++)
         check_param(tensors, net, ki_params_at(params, i), &missing, &misshapen);
-    for (int64_t i = 0; i < kith_tensors_count(tensors); i++) {
-        const char *name = kith_tensors_name(tensors, i);
-        if (is_extra(net, params, name)) list_add(&extra, name);
+    for (int i = 0; i < ki_named_count(tensors); i++) {
+        if (is_extra(net, params, ki_named_name(tensors, i))) list_add(&extra, ki_named_theirs(tensors, i));
     }
     if (missing.n + misshapen.n + extra.n == 0) return KITH_OK;
     char a[200], b[200], c[200];
@@ -133,27 +135,20 @@ static kith_status check_all(const kith_tensors *tensors, const ki_net *net, con
     ki_fail(err, KITH_ESHAPE, "tensors do not fit %s: %s%s%s%s%s", net->backbone->name, a,
             *a && *b ? ", " : "", b, (*a || *b) && *c ? ", " : "", c);
     const ki_backbone *other = NULL;
-    kith_error ignored;
-    if (ki_backbone_recognise(tensors, "", &other, &ignored) == KITH_OK && other != net->backbone)
+    ki_recognised recognised;
+    if (ki_backbone_recognise(tensors, NULL, &other, &recognised, NULL) == KITH_OK && other != net->backbone)
         return ki_hint(err, KITH_ESHAPE, "these are the tensors of %s: name that network, or none",
                        other->name);
     return ki_hint(err, KITH_ESHAPE, "the names %s wants are those of docs/model-files.md",
                    net->backbone->name);
 }
 
-static kith_status import_one(const kith_array *view, ki_params *params, const ki_param *param,
-                              kith_error *err) {
+static kith_status import_one(const ki_named *tensors, const char *name, ki_params *params,
+                              const ki_param *param, kith_error *err) {
     kith_status status;
-    kith_array converted = {0};
-    ki_real *copy = NULL;
-    if (view->dtype == KITH_F32) {
-        /* tensors in a file need not be aligned */
-        KI_CHECK(ki_alloc_or(&copy, (size_t)param->n, sizeof *copy, param->name, err));
-        memcpy(copy, view->data, (size_t)param->n * sizeof *copy);
-    } else {
-        KI_CHECK(kith_array_convert(view, KITH_F32, &converted, err));
-    }
-    const float *values = copy ? copy : converted.data;
+    float *values = NULL;
+    KI_CHECK(ki_alloc_or(&values, (size_t)param->n, sizeof *values, param->name, err));
+    KI_CHECK(ki_named_values(tensors, name, values, param->n, err));
     for (int64_t i = 0; i < param->n; i++) {
         if (isfinite(values[i])) continue;
         status = ki_fail(err, KITH_ENUMERIC, "tensor %s holds %g at %lld; wanted finite numbers", param->name,
@@ -162,21 +157,30 @@ static kith_status import_one(const kith_array *view, ki_params *params, const k
     }
     KI_CHECK(ki_params_set(params, param, values, err));
 done:
-    ki_free(copy);
-    kith_array_release(&converted);
+    ki_free(values);
     return status;
 }
 
-kith_status ki_weights_import(const kith_tensors *tensors, const ki_net *net, ki_params *params,
-                              kith_error *err) {
+kith_status ki_weights_import_named(const ki_named *tensors, const ki_net *net, ki_params *params,
+                                    kith_error *err) {
     KI_TRY(check_all(tensors, net, params, err));
     KI_TRY(ki_adapt_clear(net, params, err));
     for (int i = 0; i < ki_params_count(params); i++) {
         const ki_param *param = ki_params_at(params, i);
         kith_array view;
-        if (file_has(tensors, param->name, &view)) KI_TRY(import_one(&view, params, param, err));
+        const char *name = tensor_of(tensors, param->name, &view);
+        if (name) KI_TRY(import_one(tensors, name, params, param, err));
     }
     return KITH_OK;
+}
+
+kith_status ki_weights_import(const kith_tensors *tensors, const ki_net *net, ki_params *params,
+                              kith_error *err) {
+    ki_named *named = NULL;
+    KI_TRY(ki_named_new(tensors, "", &named, err));
+    const kith_status status = ki_weights_import_named(named, net, params, err);
+    ki_named_free(named);
+    return status;
 }
 
 static const char recipe_key[] = "kith.recipe_sha256", step_key[] = "kith.step";

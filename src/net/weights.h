@@ -2,16 +2,20 @@
 #ifndef KI_WEIGHTS_H
 #define KI_WEIGHTS_H
 
+#include "net/names/names.h"
 #include "net/net.h"
 #include "nn/params.h"
 
 /* Set every parameter of the net from the tensor of its name: float32, float16, bfloat16 or float64,
- * of the same shape or with additional leading axes of 1. These are not errors: a head in the file that
+ * of the same shape or with additional axes of 1 at the beginning or end; files of other libraries are read under their names for it. These are not errors: a head in the file that
  * the net does not have, a head of the net that the file does not have (it keeps its values), and the
  * counters of batches that PyTorch keeps. What LoRA added has then nothing to add. Anything else that is missing, extra or misshapen is listed in
  * one line, and then nothing has been changed. */
 kith_status ki_weights_import(const kith_tensors *tensors, const ki_net *net, ki_params *params,
                               kith_error *err);
+/* The same from tensors that have our names already. */
+kith_status ki_weights_import_named(const ki_named *tensors, const ki_net *net, ki_params *params,
+                                    kith_error *err);
 
 /* Which run and which step a model comes from. */
 typedef struct ki_weights_origin {

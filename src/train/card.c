@@ -40,7 +40,7 @@ static void origin_of(const ki_train_state *run, origin *o) {
         .weights = r->model.weights,
         .weights_sha256 = run->weights_hash,
         .embedding_size = run->net.embedding,
-        .pool = r->is_features ? NULL : ki_global_pool_names[run->net.pool],
+        .pool = r->is_features ? NULL : ki_pooling_names[run->net.pool],
         .tap = "embedding",
         .bn = r->model.bn ? "frozen" : "batch",
         .preprocessing = ki_preprocess_text(&run->net, o->preprocessing, sizeof o->preprocessing),

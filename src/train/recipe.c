@@ -66,7 +66,7 @@ static const ki_option model_options[] = {
         "start of the embedding layer: uniform within sqrt(6 / in), sqrt(6 / (in + out)), sqrt(3 / in), "
         "sqrt(1 / in) or 0.02 sqrt(3)",
         "glorot: HORDE code; caffe: ECAML; torch: JRD code"),
-    KI_OPTION_CHOICE(ki_recipe_model, pool, 0, ki_global_pool_names, "pooling of the last feature map",
+    KI_OPTION_CHOICE(ki_recipe_model, pool, 0, ki_pooling_names, "pooling of the last feature map",
                      "HORDE, JRD; max: multi-similarity"),
     KI_OPTION_CHOICE(
         ki_recipe_model, bn, 0, bn_names,
@@ -361,7 +361,7 @@ static kith_status read_model(ki_recipe *r, kith_error *err) {
                                     .c = r->is_features ? 0 : r->train.channels,
                                     .h = r->is_features ? 0 : r->train.crop_to,
                                     .w = r->is_features ? 0 : r->train.crop_to,
-                                    .pool = (ki_global_pool)m->pool,
+                                    .pool = (ki_pooling)m->pool,
                                     .embedding = m->embedding,
                                     .heads = m->heads,
                                     .map_channels = m->map_channels,

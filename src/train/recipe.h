@@ -50,7 +50,7 @@ typedef struct ki_recipe_model {
     int64_t embedding;
     bool embedding_bias;
     int embedding_init;          /* a ki_start */
-    int pool;                    /* a ki_global_pool */
+    int pool;                    /* a ki_pooling */
     int bn;                      /* 1: frozen */
     bool whiten;                 /* the embedding layer, at the end */
     int64_t heads;               /* of an ensemble; 1: a plain network */

@@ -138,7 +138,7 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
                                       .channels = n_features ? n_features : r->train.channels,
                                       .height = n_features ? 1 : r->train.crop_to,
                                       .width = n_features ? 1 : r->train.crop_to,
-                                      .pool = ki_global_pool_names[r->model.pool],
+                                      .pool = ki_pooling_names[r->model.pool],
                                       .embedding = r->model.embedding,
                                       .no_embedding_bias = !r->model.embedding_bias,
                                       .embedding_init = ki_start_names[r->model.embedding_init],

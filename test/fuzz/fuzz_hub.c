@@ -63,6 +63,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         read_head(rest);
         ki_contract_parse(rest, strlen(rest), &contract);
         take(!contract.is_there || (contract.side > 0 && strlen(contract.resize) < sizeof contract.resize));
+        ki_contract_add_processor(rest, strlen(rest), &contract);
+        take(!contract.is_there || (contract.side > 0 && strlen(contract.resize) < sizeof contract.resize));
+        ki_contract_release(&contract);
     }
     free(text);
     return 0;

@@ -17,14 +17,17 @@ static int64_t count_params(const ki_net *net) {
     return n;
 }
 
-/* Published counts with the 1000-class classifier: torchvision's for resnet50, the weight file's
- * README for googlenet, Cadene's for bn_inception. */
+/* Published counts with the 1000-class classifier: the weight file's README for googlenet, Cadene's for bn_inception,
+ * timm's for convnext_v2_t, torchvision's for all others. */
 static void test_parameter_counts(void **state) {
     (void)state;
     static const struct {
         const char *backbone;
         int64_t n;
-    } rows[] = {{"googlenet", 6998552}, {"bn_inception", 11295240}, {"resnet50", 25557032}};
+    } rows[] = {{"googlenet", 6998552},          {"bn_inception", 11295240},   {"resnet50", 25557032},
+                {"resnet18", 11689512},          {"resnet34", 21797672},       {"resnet101", 44549160},
+                {"mobilenet_v3_large", 5483032}, {"efficientnet_b0", 5288548}, {"convnext_t", 28589128},
+                {"convnext_s", 50223688},        {"convnext_v2_t", 28635496},  {"swin_t", 28288354}};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         kith_error err = {0};
         ki_net net = {0};
@@ -54,10 +57,15 @@ static void test_taps(void **state) {
         const char *backbone;
         int64_t c, size, features, map;
     } rows[] = {
-        {"googlenet", 3, 224, 1024, 7},    {"googlenet", 3, 227, 1024, 7},    {"googlenet", 3, 256, 1024, 8},
-        {"bn_inception", 3, 224, 1024, 7}, {"bn_inception", 3, 227, 1024, 7}, {"resnet50", 3, 224, 2048, 7},
-        {"resnet50", 3, 227, 2048, 8},     {"convnet4", 1, 28, 64, 1},        {"convnet4", 1, 105, 64, 6},
-        {"convnet4", 3, 84, 64, 5},
+        {"googlenet", 3, 224, 1024, 7},       {"googlenet", 3, 227, 1024, 7},
+        {"googlenet", 3, 256, 1024, 8},       {"bn_inception", 3, 224, 1024, 7},
+        {"bn_inception", 3, 227, 1024, 7},    {"resnet50", 3, 224, 2048, 7},
+        {"resnet50", 3, 227, 2048, 8},        {"convnet4", 1, 28, 64, 1},
+        {"convnet4", 1, 105, 64, 6},          {"convnet4", 3, 84, 64, 5},
+        {"resnet18", 3, 224, 512, 7},         {"resnet101", 3, 224, 2048, 7},
+        {"efficientnet_b0", 3, 224, 1280, 7}, {"convnext_t", 3, 224, 768, 7},
+        {"convnext_s", 3, 256, 768, 8},       {"convnext_v2_t", 3, 224, 768, 7},
+        {"swin_t", 3, 224, 768, 7},           {"swin_t", 3, 256, 768, 8},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         kith_error err = {0};
@@ -74,6 +82,27 @@ static void test_taps(void **state) {
         assert_tap(&net, "embedding", KI_SHAPE2(1, 512));
         assert_tap(&net, "logits", KI_SHAPE2(1, 10));
         ki_net_release(&net);
+    }
+}
+
+/* MobileNetV3 has a layer behind its pool, unless it is told otherwise. */
+static void test_mobilenet_head(void **state) {
+    (void)state;
+    static const struct {
+        const char *settings;
+        int64_t pooled;
+    } rows[] = {{"head=true", 1280}, {"head=false", 960}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        kith_error err = {0};
+        ki_arena arena = {0};
+        ki_net net = {0};
+        ki_net_options options = {.backbone = "mobilenet_v3_large"};
+        assert_ok(ki_settings_parse(&arena, rows[i].settings, NULL, &options.settings, &err), &err);
+        assert_ok(ki_net_init(&options, &net, &err), &err);
+        assert_tap(&net, "map", KI_SHAPE4(1, 960, 7, 7));
+        assert_tap(&net, "pooled", KI_SHAPE2(1, rows[i].pooled));
+        ki_net_release(&net);
+        ki_arena_release(&arena);
     }
 }
 
@@ -169,13 +198,22 @@ static void test_settings_text_reads_back(void **state) {
     ki_arena_release(&arena);
 }
 
-/* 2 * multiply-adds, the usual figures: resnet50 4.1, googlenet 1.6, bn_inception 2.0 GMAC. */
+/* 2 * multiply-adds, the usual figures: resnet50 4.1, googlenet 1.6, bn_inception 2.0 GMAC; those of the papers for
+ * the others. */
 static void test_flops(void **state) {
     (void)state;
     static const struct {
         const char *backbone;
         double least, most;
-    } rows[] = {{"googlenet", 3.1e9, 3.3e9}, {"bn_inception", 4.0e9, 4.2e9}, {"resnet50", 8.1e9, 8.3e9}};
+    } rows[] = {{"googlenet", 3.1e9, 3.3e9},
+                {"bn_inception", 4.0e9, 4.2e9},
+                {"resnet50", 8.1e9, 8.3e9},
+                {"resnet18", 3.6e9, 3.7e9},
+                {"mobilenet_v3_large", 0.42e9, 0.45e9},
+                {"efficientnet_b0", 0.76e9, 0.80e9},
+                {"convnext_t", 8.8e9, 9.0e9},
+                {"convnext_v2_t", 8.8e9, 9.0e9},
+                {"swin_t", 8.8e9, 9.1e9}};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         kith_error err = {0};
         ki_net net = {0};
@@ -192,6 +230,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameter_counts),
         cmocka_unit_test(test_taps),
+        cmocka_unit_test(test_mobilenet_head),
         cmocka_unit_test(test_convnet4_features),
         cmocka_unit_test(test_least_size),
         cmocka_unit_test(test_refusals),

@@ -25,6 +25,7 @@ static void test_config_of_timm(void **state) {
     assert_string_equal(c.resize, "shorter235"); /* floor(224 / 0.95) */
     assert_string_equal(c.filter, "bicubic");
     assert_true(c.mean[2] == 0.406 && c.std[0] == 0.229);
+    ki_contract_release(&c);
 }
 
 static void test_other_configs(void **state) {
@@ -58,7 +59,67 @@ static void test_other_configs(void **state) {
         if (c.is_there != (rows[i].resize != NULL)) fail_msg("%s is %d", rows[i].text, c.is_there);
         if (rows[i].resize) assert_string_equal(c.resize, rows[i].resize);
         assert_int_equal(c.has_pixels, rows[i].has_pixels);
+        ki_contract_release(&c);
     }
+}
+
+/* transformers says it in preprocessor_config.json, older and newer files in two ways. */
+static void test_processors(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *resize, *filter; /* resize NULL: nothing is there */
+        int side;
+    } rows[] = {
+        {"{\"size\": 224, \"resample\": 2, \"do_resize\": true}", "squash224", "bilinear", 224},
+        {"{\"size\": {\"height\": 384, \"width\": 384}, \"resample\": 3}", "squash384", "bicubic", 384},
+        {"{\"size\": {\"shortest_edge\": 256}, \"crop_size\": {\"height\": 224, \"width\": 224}, "
+         "\"do_center_crop\": true, \"resample\": 3}",
+         "shorter256", "bicubic", 224},
+        {"{\"size\": 224, \"crop_size\": 224, \"do_center_crop\": true, \"resample\": 3}", "shorter224",
+         "bicubic", 224},
+        {"{\"size\": {\"shortest_edge\": 256}, \"crop_size\": 224, \"do_center_crop\": false}", "shorter256",
+         "", 256},
+        {"{\"size\": {\"shortest_edge\": 224}, \"image_processor_type\": \"ConvNextImageProcessor\", "
+         "\"crop_pct\": "
+         "0.875}",
+         "shorter256", "", 224},
+        {"{\"size\": {\"shortest_edge\": 384}, \"feature_extractor_type\": \"ConvNextFeatureExtractor\"}",
+         "squash384", "", 384},
+        {"{\"size\": {\"height\": 224, \"width\": 225}}", NULL, "", 0},
+        {"{\"size\": 1e9}", NULL, "", 0},
+        {"{\"size\": 224, \"do_resize\": false}", NULL, "", 0},
+        {"[]", NULL, "", 0},
+        {"{", NULL, "", 0},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        ki_contract c = {0};
+        ki_contract_add_processor(rows[i].text, strlen(rows[i].text), &c);
+        if (c.is_there != (rows[i].resize != NULL)) fail_msg("%s is %d", rows[i].text, c.is_there);
+        if (!rows[i].resize) continue;
+        if (strcmp(c.resize, rows[i].resize) != 0)
+            fail_msg("%s gives %s, wanted %s", rows[i].text, c.resize, rows[i].resize);
+        assert_string_equal(c.filter, rows[i].filter);
+        assert_int_equal(c.side, rows[i].side);
+        assert_false(c.has_pixels);
+        ki_contract_release(&c);
+    }
+}
+
+/* The tower of images may be a part of the file's network. */
+static void test_keys(void **state) {
+    (void)state;
+    static const char text[] =
+        "{\"model_type\": \"clip\", \"heads\": 3, \"vision_config\": {\"heads\": 4, \"act\": \"gelu\"}}";
+    ki_contract c;
+    double n = 0;
+    ki_contract_parse(text, sizeof text - 1, &c);
+    assert_true(ki_config_number(&c, "heads", &n));
+    assert_true(n == 4);
+    assert_string_equal(ki_config_word(&c, "act"), "gelu");
+    assert_string_equal(ki_config_word(&c, "model_type"), "clip");
+    assert_null(ki_config_word(&c, "heads"));
+    assert_false(ki_config_number(&c, "act", &n));
+    ki_contract_release(&c);
 }
 
 /* Python may have fetched the weights alone. Every row says what its network takes. */
@@ -78,6 +139,7 @@ static void test_table(void **state) {
             fail_msg("%s: %s", row->name, row->input);
         assert_true(strcmp(c.filter, "bilinear") == 0 || strcmp(c.filter, "bicubic") == 0);
         assert_ok(ki_backbone_find(row->backbone, &backbone, &err), &err);
+        ki_contract_release(&c);
     }
     ki_contract c;
     ki_contract_find("/nowhere/models--o--n/snapshots/" COMMIT "/model.safetensors", &c);
@@ -86,8 +148,8 @@ static void test_table(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config_of_timm),
-        cmocka_unit_test(test_other_configs),
+        cmocka_unit_test(test_config_of_timm), cmocka_unit_test(test_other_configs),
+        cmocka_unit_test(test_processors),     cmocka_unit_test(test_keys),
         cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);

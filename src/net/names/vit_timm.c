@@ -1,0 +1,23 @@
+/* Vision transformers of timm, and of the originals that have the same names: DeiT, DINO, DINOv2 (facebookresearch). */
+#include "net/names/names.h"
+
+static const ki_names_rule rules[] = {KI_NAME("cls_token", "tokens.class"),
+                                      KI_NAME("pos_embed", "tokens.positions"),
+                                      KI_NAME("reg_token", "tokens.registers"),
+                                      KI_NAME("register_tokens", "tokens.registers"),
+                                      KI_NAME("attn_pool.latent", "attn_pool.probe.weight"),
+                                      KI_NAME_UNWANTED("mask_token"),
+                                      KI_NAME("blocks.#.mlp.w12.*", "blocks.#.mlp.fc1.*"),
+                                      KI_NAME("blocks.#.mlp.w3.*", "blocks.#.mlp.fc2.*"),
+                                      KI_NAME_END};
+
+const ki_names ki_names_vit_timm = {
+    .library = "timm",
+    .signs = {"pos_embed", "patch_embed.proj.weight", "blocks.0.norm1.weight", "blocks.0.attn.qkv.weight"},
+    .rules = rules};
+
+/* The same with what only the original of DINOv2 has; it resamples positions in another way than timm. */
+const ki_names ki_names_vit_dinov2_original = {
+    .library = "the original DINOv2",
+    .signs = {"mask_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.attn.qkv.weight"},
+    .rules = rules};
