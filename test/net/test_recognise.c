@@ -17,7 +17,7 @@ static void write_names(const char *backbone, const char *before, int n_left_out
     kith_error err = {0};
     ki_net net = {0};
     ki_arena arena = {0};
-    kith_array arrays[400] = {0};
+    kith_array arrays[1000] = {0};
     int n = 0;
     kith_tensors_writer *writer = NULL;
     const ki_backbone *b = NULL;
