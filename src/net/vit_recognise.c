@@ -78,6 +78,7 @@ static const char *act_of(const ki_named *t, const ki_contract *config) {
         if (strcmp(word, words[i].theirs) == 0) return words[i].ours;
     }
     if (word) return word; /* which the option then refuses */
+    if (architecture && strstr(architecture, "so400m")) return "gelu_tanh";
     if (architecture) return strstr(architecture, "quickgelu") ? "quick_gelu" : "gelu";
     return ki_named_table(t) == &ki_names_vit_timm ? "gelu" : "auto";
 }
