@@ -262,7 +262,7 @@ int cmd_data(int argc, char **argv) {
                  "embedding"),
         CLI_INT("suspects", "N", &r.n_suspects, 1, 1000000, "how many of these are shown"),
         CLI_TEXT("backbone", "NAME", &r.model.backbone, "of --model, where the file does not say"),
-        CLI_TEXT("pool", "HOW", &r.model.pool, "its global pooling: avg, max or both"),
+        CLI_TEXT("pool", "HOW", &r.model.pool, "its pooling: avg, max, both, gem, class, class_avg or attention"),
         CLI_TEXT("resize", "HOW", &r.model.resize, CLI_RESIZE_HELP),
         CLI_TEXT("device", "NAME", &r.model.device, "what it runs on (see kith list devices)"),
         CLI_FLAG("json", &r.json, "print the result as JSON"),
