@@ -280,7 +280,7 @@ int cmd_embed(int argc, char **argv) {
         CLI_TEXT("weights", "FILE", &a.model.weights, "safetensors file or run; without: random weights"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
         CLI_TEXT("tap", "NAME", &a.tap, "map, pooled, embedding or logits; default: embedding, else pooled"),
-        CLI_TEXT("pool", "HOW", &a.model.pool, "global pooling: avg, max, both or gem"),
+        CLI_TEXT("pool", "HOW", &a.model.pool, "avg, max, both, gem, class, class_avg or attention"),
         CLI_INT("embedding", "N", &a.model.embedding, 0, 65536, "add an embedding layer of this size"),
         CLI_INT("seed", "N", &seed, 0, INT64_MAX, "of random weights"),
         CLI_INT("batch", "N", &a.model.batch, 0, 65536, "images per pass; 0: 32, on a device 128"),

@@ -209,7 +209,7 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("backbone", "NAME", &a.model.backbone, "the network, where its file and tensors do not say"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
         CLI_TEXT("tap", "NAME", &a.model.tap, "what to judge; default: embedding, else pooled"),
-        CLI_TEXT("pool", "HOW", &a.model.pool, "global pooling: avg, max, both or gem"),
+        CLI_TEXT("pool", "HOW", &a.model.pool, "avg, max, both, gem, class, class_avg or attention"),
         CLI_TEXT("device", "NAME", &a.model.device, "what the model and the ranking run on: cpu or cuda"),
         CLI_TEXT("precision", "NAME", &a.model.precision, "of the model: float32 or, on cuda, bf16"),
         CLI_FLAG("tf32", &a.model.tf32, "cuda, float32: let the model's products use TF32"),

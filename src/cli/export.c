@@ -53,7 +53,7 @@ int cmd_export(int argc, char **argv) {
         CLI_FLAG("normalize", &a.onnx.normalize, "divide vectors by their length at the end"),
         CLI_TEXT("backbone", "NAME", &a.model.backbone, "the network, where its file and tensors do not say"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
-        CLI_TEXT("pool", "HOW", &a.model.pool, "global pooling: avg, max, both or gem"),
+        CLI_TEXT("pool", "HOW", &a.model.pool, "avg, max, both, gem, class, class_avg or attention"),
         CLI_INT("crop", "PIXELS", &side, 0, 4096, "side of the model's input; 0: the model's"),
         CLI_END};
     const cli_usage usage = {.operands = "MODEL.safetensors | RUN",

@@ -123,7 +123,7 @@ int cmd_index(int argc, char **argv) {
         CLI_INT("crop", "PIXELS", &r.model.height, 0, 4096, "side of the model's input; 0: the model's"),
         CLI_TEXT("backbone", "NAME", &r.model.backbone, "the network, where its file and tensors do not say"),
         CLI_TEXT("settings", "K=V,…", &r.model.settings, "the backbone's own options"),
-        CLI_TEXT("pool", "HOW", &r.model.pool, "global pooling: avg, max, both or gem"),
+        CLI_TEXT("pool", "HOW", &r.model.pool, "avg, max, both, gem, class, class_avg or attention"),
         CLI_TEXT("device", "NAME", &r.model.device, "what the model runs on (see kith list devices)"),
         CLI_TEXT("precision", "NAME", &r.model.precision, "of the model: float32 or, on cuda, bf16"),
         CLI_FLAG("tf32", &r.model.tf32, "cuda, float32: let the model's products use TF32"),

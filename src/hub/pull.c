@@ -4,12 +4,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/plugin.h"
 #include "base/text.h"
 #include "hub/cache.h"
 #include "hub/session.h"
+#include "io/file.h"
 #include "kith/eval.h"
 
 enum { MOST_CONFIG = 1 << 20 };
@@ -106,21 +109,42 @@ done:
     return status;
 }
 
-/* config.json says how images get in. Many repositories have it, and none must. */
-static kith_status fetch_config(pull *p, const char *commit, ki_hub_pulled *to, kith_error *err) {
+/* A file that says how images get in. Many repositories have it, and none must. */
+static kith_status fetch_config(pull *p, const char *commit, const char *file, ki_hub_pulled *to,
+                                kith_error *err) {
     ki_hub_facts facts;
     bool is_missing = false;
     const kith_status status =
-        ki_hub_session_head(&p->session, p->name->repo, commit, "config.json", &facts, &is_missing, err);
+        ki_hub_session_head(&p->session, p->name->repo, commit, file, &facts, &is_missing, err);
     if (is_missing) return KITH_OK;
     KI_TRY(status);
     if (facts.bytes > MOST_CONFIG) return KITH_OK; /* not one that says how images get in */
-    KI_TRY(check_facts(p, "config.json", MOST_CONFIG, &facts, err));
+    KI_TRY(check_facts(p, file, MOST_CONFIG, &facts, err));
     if (strcmp(facts.commit, commit) != 0)
         return ki_fail(err, KITH_EFORMAT, "%s answers for commit %.12s, asked for was %.12s",
                        p->session.endpoint.origin, facts.commit, commit);
     p->session.n_all += facts.bytes;
-    return fetch(p, "config.json", &facts, to, err);
+    return fetch(p, file, &facts, to, err);
+}
+
+/* transformers says it in a second file; timm does not have it, and is not asked for it. */
+static bool is_of_transformers(const pull *p, const char *commit) {
+    ki_path folder, path;
+    char *text = NULL;
+    size_t n = 0;
+    if (ki_hub_repo_folder(p->cache.s, p->name->repo, &folder, NULL) != KITH_OK ||
+        ki_path_print(&path, NULL, "%s/snapshots/%s/config.json", folder.s, commit) != KITH_OK ||
+        !ki_is_file("%s", path.s) || ki_file_read(path.s, MOST_CONFIG, &text, &n, NULL) != KITH_OK)
+        return false;
+    const bool is = strstr(text, "\"model_type\"") != NULL;
+    ki_free(text);
+    return is;
+}
+
+static kith_status fetch_configs(pull *p, const char *commit, ki_hub_pulled *to, kith_error *err) {
+    KI_TRY(fetch_config(p, commit, "config.json", to, err));
+    if (!is_of_transformers(p, commit)) return KITH_OK;
+    return fetch_config(p, commit, "preprocessor_config.json", to, err);
 }
 
 /* Backup programs leave folders with this file alone. */
@@ -147,7 +171,7 @@ static kith_status fetch_all(pull *p, ki_hub_pulled *ret, kith_error *err) {
     KI_TRY(ki_hub_make_folders(&folder, err));
     tag_cache(p->cache.s);
     p->session.n_all = facts.bytes;
-    KI_TRY(fetch_config(p, facts.commit, ret, err));
+    KI_TRY(fetch_configs(p, facts.commit, ret, err));
     KI_TRY(fetch(p, n->file, &facts, ret, err));
     /* The revision's name comes last: whoever finds it finds everything. */
     KI_TRY(ki_hub_repo_folder(p->cache.s, n->repo, &folder, err));

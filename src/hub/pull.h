@@ -14,7 +14,7 @@ typedef struct ki_hub_pulled {
     bool is_unverified;
 } ki_hub_pulled;
 
-/* The weights and config.json, into the cache. Offline (HF_HUB_OFFLINE) only what is there. */
+/* The weights and config.json, and of transformers preprocessor_config.json, into the cache. Offline (HF_HUB_OFFLINE) only what is there. */
 kith_status ki_hub_pull(const ki_hub_name *name, const kith_pull_options *options, ki_hub_pulled *ret_pulled,
                         kith_error *err);
 

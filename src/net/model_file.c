@@ -128,7 +128,7 @@ static kith_status recognise(const source *from, const kith_model_options *given
     KI_TRY(ki_backbone_recognise(from->named, from->contract, &found, ret, err));
     options->backbone = found->name;
     if (!given->pool) options->pool = ret->pool;
-    const ki_names *table = ki_named_table(from->named);
+    const ki_naming *table = ki_named_table(from->named);
     const ki_contract *c = from->contract;
     const char *resize = c && !given->resize ? c->resize : "";
     ki_log(KITH_LOG_INFO, "%s: these are the tensors of %s%s%s%s%s%s%s%s%s",

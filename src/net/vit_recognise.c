@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "net/vit.h"
 
-extern const ki_names ki_names_vit_transformers, ki_names_vit_dinov2, ki_names_vit_clip, ki_names_vit_siglip,
+extern const ki_naming ki_names_vit_transformers, ki_names_vit_dinov2, ki_names_vit_clip, ki_names_vit_siglip,
     ki_names_vit_torchvision, ki_names_vit_openai, ki_names_vit_timm, ki_names_vit_dinov2_original;
 
 /* ---- the text ---- */
@@ -42,7 +42,7 @@ static bool number(const ki_contract *config, const char *const *keys, double *r
 }
 
 static ki_vit_kind kind_of(const ki_named *t, const ki_contract *config, int64_t patch) {
-    const ki_names *table = ki_named_table(t);
+    const ki_naming *table = ki_named_table(t);
     const char *type = ki_config_word(config, "model_type");
     if (table == &ki_names_vit_clip || table == &ki_names_vit_openai || has(t, "norm_pre.weight"))
         return KI_VIT_CLIP;
@@ -57,7 +57,7 @@ static ki_vit_kind kind_of(const ki_named *t, const ki_contract *config, int64_t
 
 /* How the library itself would resample positions. */
 static const char *positions_of(const ki_named *t, ki_vit_kind kind, const ki_contract *config) {
-    const ki_names *table = ki_named_table(t);
+    const ki_naming *table = ki_named_table(t);
     const bool has_registers = has(t, "tokens.registers");
     if (table == &ki_names_vit_timm && ki_config_word(config, "architecture")) return "antialias";
     if (kind == KI_VIT_DINOV2 && has_registers) return "antialias";
@@ -78,6 +78,7 @@ static const char *act_of(const ki_named *t, const ki_contract *config) {
         if (strcmp(word, words[i].theirs) == 0) return words[i].ours;
     }
     if (word) return word; /* which the option then refuses */
+    if (architecture && strstr(architecture, "so400m")) return "gelu_tanh";
     if (architecture) return strstr(architecture, "quickgelu") ? "quick_gelu" : "gelu";
     return ki_named_table(t) == &ki_names_vit_timm ? "gelu" : "auto";
 }

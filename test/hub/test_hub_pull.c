@@ -175,6 +175,21 @@ static void test_revision(void **state) {
     assert_int_equal(kith_pull_find(HUB_REPO "@" HUB_COMMIT, &o, file, 20, &err), KITH_EINVAL);
 }
 
+/* transformers has a second file. */
+static void test_preprocessor(void **state) {
+    (void)state;
+    static const char of_transformers[] = "{\"model_type\": \"vit\"}", processor[] = "{\"size\": 224}";
+    const hub_file three[] = {files[0],
+                              {"config.json", of_transformers, sizeof of_transformers - 1, false},
+                              {"preprocessor_config.json", processor, sizeof processor - 1, false}};
+    hub_start(three, 2);
+    assert_ok(pull(), &err);
+    assert_int_equal(count("find . -name preprocessor_config.json"), 0);
+    hub_start(three, 3);
+    assert_ok(pull(), &err);
+    assert_int_equal(count("find . -type l -name preprocessor_config.json"), 1);
+}
+
 static void test_without_config(void **state) {
     (void)state;
     hub_start(files, 1);
@@ -623,6 +638,7 @@ int main(void) {
         TEST(test_pull),
         TEST(test_relative_redirect),
         TEST(test_revision),
+        TEST(test_preprocessor),
         TEST(test_without_config),
         TEST(test_token),
         TEST(test_token_of_the_file),

@@ -15,7 +15,7 @@ static const ki_names_rule transformers[] = {
     KI_NAME("/classifier.*", "head.fc.*"),
     KI_NAME_END};
 
-const ki_names ki_names_convnext_transformers = {
+const ki_naming ki_names_convnext_transformers = {
     .library = "transformers",
     .signs = {"embeddings.patch_embeddings.weight", "encoder.stages.0.layers.0.dwconv.weight"},
     .rules = transformers};
@@ -38,9 +38,9 @@ static const ki_names_rule torchvision[] = {
     KI_NAME("classifier.2.*", "head.fc.*"),
     KI_NAME_END};
 
-const ki_names ki_names_convnext_torchvision = {.library = "torchvision",
-                                                .signs = {"features.0.0.weight", "features.1.0.layer_scale"},
-                                                .rules = torchvision};
+const ki_naming ki_names_convnext_torchvision = {.library = "torchvision",
+                                                 .signs = {"features.0.0.weight", "features.1.0.layer_scale"},
+                                                 .rules = torchvision};
 
 static const ki_names_rule original[] = {KI_NAME("downsample_layers.0.*", "stem.*"),
                                          KI_NAME("downsample_layers.#.*", "stages.#.downsample.*"),
@@ -54,7 +54,7 @@ static const ki_names_rule original[] = {KI_NAME("downsample_layers.0.*", "stem.
                                          KI_NAME("head.*", "head.fc.*"),
                                          KI_NAME_END};
 
-const ki_names ki_names_convnext_original = {
+const ki_naming ki_names_convnext_original = {
     .library = "the paper's code",
     .signs = {"downsample_layers.0.0.weight", "stages.0.0.dwconv.weight"},
     .rules = original};

@@ -40,7 +40,7 @@ static const ki_names_rule mobilenet_v3[] = {
     KI_NAME("classifier.3.*", "classifier.*"),
     KI_NAME_END};
 
-const ki_names ki_names_mobilenet_v3_torchvision = {
+const ki_naming ki_names_mobilenet_v3_torchvision = {
     .library = "torchvision",
     .signs = {"features.0.0.weight", "features.1.block.0.0.weight"},
     .rules = mobilenet_v3};
@@ -57,7 +57,7 @@ static const ki_names_rule efficientnet[] = {
     KI_NAME("classifier.1.*", "classifier.*"),
     KI_NAME_END};
 
-const ki_names ki_names_efficientnet_torchvision = {
+const ki_naming ki_names_efficientnet_torchvision = {
     .library = "torchvision",
     .signs = {"features.0.0.weight", "features.1.0.block.0.0.weight", "features.1.0.block.1.fc1.weight"},
     .rules = efficientnet};

@@ -8,18 +8,18 @@
 #include "base/text.h"
 #include "net/names/match.h"
 
-#define X(name) extern const ki_names ki_names_##name;
+#define X(name) extern const ki_naming ki_names_##name;
 #include "net/names/table.def"
 #undef X
 
-static const ki_names *const tables[] = {
+static const ki_naming *const tables[] = {
 #define X(name) &ki_names_##name,
 #include "net/names/table.def"
 #undef X
 };
 enum { N_TABLES = sizeof tables / sizeof tables[0] };
 
-const ki_names *ki_names_at(int i) { return i >= 0 && i < N_TABLES ? tables[i] : NULL; }
+const ki_naming *ki_names_at(int i) { return i >= 0 && i < N_TABLES ? tables[i] : NULL; }
 
 /* One tensor of ours. A tensor of theirs is one of its parts. */
 typedef struct entry {
@@ -32,7 +32,7 @@ typedef struct entry {
 
 struct ki_named {
     const kith_tensors *tensors;
-    const ki_names *table;
+    const ki_naming *table;
     char prefix[KI_NAMES_LONGEST];
     entry *entries;
     size_t n, capacity;
@@ -56,7 +56,7 @@ static bool has_sign(const kith_tensors *tensors, const char *prefix, const char
     return !wanted;
 }
 
-static bool has_signs(const kith_tensors *tensors, const char *prefix, const ki_names *table) {
+static bool has_signs(const kith_tensors *tensors, const char *prefix, const ki_naming *table) {
     for (int i = 0; i < KI_NAMES_SIGNS && table->signs[i]; i++) {
         if (!has_sign(tensors, prefix, table->signs[i])) return false;
     }
@@ -70,7 +70,7 @@ static const char *next_start(const char *from) {
 }
 
 /* A prefix in which all signs are there. */
-static bool find_prefix(const kith_tensors *tensors, const char *outer, const ki_names *table,
+static bool find_prefix(const kith_tensors *tensors, const char *outer, const ki_naming *table,
                         char ret[KI_NAMES_LONGEST]) {
     ki_names_match m;
     for (int64_t i = 0; i < kith_tensors_count(tensors); i++) {
@@ -199,7 +199,7 @@ void ki_named_free(ki_named *named) {
     ki_free(named);
 }
 
-const ki_names *ki_named_table(const ki_named *named) { return named->table; }
+const ki_naming *ki_named_table(const ki_named *named) { return named->table; }
 int ki_named_count(const ki_named *named) { return (int)named->n; }
 const char *ki_named_name(const ki_named *named, int i) { return named->entries[i].name; }
 const char *ki_named_theirs(const ki_named *named, int i) { return named->entries[i].theirs; }

@@ -1,6 +1,6 @@
 /* Names of other libraries: a file's tensors under the names that our networks give them (docs/adr/0142).
  *
- * Each library's network is a table of rules, one `const ki_names` and one row of names/table.def. A rule says what a tensor is
+ * Each library's network is a table of rules, one `const ki_naming` and one row of names/table.def. A rule says what a tensor is
  * called there and here; what no rule names keeps its name. So a table lists the differences only, and a file with a network's own names
  * needs none.
  *
@@ -9,7 +9,7 @@
  *         KI_NAME_JOIN("encoder.layer.#.attention.attention.query.*", "blocks.#.attn.qkv.*", 0, 3),
  *         KI_NAME_UNWANTED("pooler.*"),
  *         KI_NAME_END};
- *     const ki_names ki_names_vit_transformers = {
+ *     const ki_naming ki_names_vit_transformers = {
  *         .library = "transformers' ViT",
  *         .signs = {"embeddings.cls_token", "encoder.layer.0.layernorm_before.weight"},
  *         .rules = rules};
@@ -70,15 +70,15 @@ typedef struct ki_names_rule {
 #define KI_NAME_END \
     { .theirs = NULL }
 
-typedef struct ki_names {
+typedef struct ki_naming {
     const char *library; /* for log lines: "transformers' ViT" */
     /* Patterns of names that must all be in the file, and, after a `!`, that must not, all below the same prefix. The first is no `!`. */
     const char *signs[KI_NAMES_SIGNS];
     const ki_names_rule *rules; /* ends with KI_NAME_END */
-} ki_names;
+} ki_naming;
 
 /* The i-th row of names/table.def, or NULL. */
-const ki_names *ki_names_at(int i);
+const ki_naming *ki_names_at(int i);
 
 /* A file's tensors under our names. It borrows the file, which must outlive it. */
 typedef struct ki_named ki_named;
@@ -90,7 +90,7 @@ kith_status ki_named_new(const kith_tensors *tensors, const char *prefix, ki_nam
 void ki_named_free(ki_named *named); /* NULL is fine */
 
 /* The table that was used, or NULL. */
-const ki_names *ki_named_table(const ki_named *named);
+const ki_naming *ki_named_table(const ki_named *named);
 
 int ki_named_count(const ki_named *named);
 const char *ki_named_name(const ki_named *named, int i);   /* ours */

@@ -26,7 +26,7 @@ static const ki_names_rule transformers[] = {
     KI_NAME("/classifier.*", "head.fc.*"),
     KI_NAME_END};
 
-const ki_names ki_names_swin_transformers = {
+const ki_naming ki_names_swin_transformers = {
     .library = "transformers",
     .signs = {"embeddings.patch_embeddings.projection.weight",
               "encoder.layers.0.blocks.0.attention.self.relative_position_bias_table"},
@@ -50,7 +50,7 @@ static const ki_names_rule torchvision[] = {
     KI_NAME_END};
 
 /* The second version has a small network instead of the table. */
-const ki_names ki_names_swin_torchvision = {
+const ki_naming ki_names_swin_torchvision = {
     .library = "torchvision",
     .signs = {"features.0.0.weight", "features.1.0.attn.relative_position_bias_table"},
     .rules = torchvision};
@@ -59,12 +59,12 @@ static const ki_names_rule original[] = {BUFFERS, KI_NAME("layers.#.downsample.*
                                          TABLE, KI_NAME("head.*", "head.fc.*"), KI_NAME_END};
 
 /* A stage ends with the merging of patches; in timm the next one begins with it. */
-const ki_names ki_names_swin_original = {
+const ki_naming ki_names_swin_original = {
     .library = "the paper's code",
     .signs = {"layers.0.blocks.0.attn.relative_position_bias_table", "layers.0.downsample.norm.weight"},
     .rules = original};
 
 static const ki_names_rule timm[] = {BUFFERS, TABLE, KI_NAME_END};
 
-const ki_names ki_names_swin_timm = {
+const ki_naming ki_names_swin_timm = {
     .library = "timm", .signs = {"layers.0.blocks.0.attn.relative_position_bias_table"}, .rules = timm};

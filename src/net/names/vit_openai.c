@@ -15,7 +15,7 @@ static const ki_names_rule rules[] = {
     KI_NAME_UNWANTED("proj"), /* into the space that images share with texts */
     KI_NAME_END};
 
-const ki_names ki_names_vit_openai = {.library = "OpenAI's CLIP",
-                                      .signs = {"class_embedding", "conv1.weight", "ln_pre.weight",
-                                                "transformer.resblocks.0.attn.in_proj_weight"},
-                                      .rules = rules};
+const ki_naming ki_names_vit_openai = {.library = "OpenAI's CLIP",
+                                       .signs = {"class_embedding", "conv1.weight", "ln_pre.weight",
+                                                 "transformer.resblocks.0.attn.in_proj_weight"},
+                                       .rules = rules};

@@ -11,13 +11,13 @@ static const ki_names_rule rules[] = {KI_NAME("cls_token", "tokens.class"),
                                       KI_NAME("blocks.#.mlp.w3.*", "blocks.#.mlp.fc2.*"),
                                       KI_NAME_END};
 
-const ki_names ki_names_vit_timm = {
+const ki_naming ki_names_vit_timm = {
     .library = "timm",
     .signs = {"pos_embed", "patch_embed.proj.weight", "blocks.0.norm1.weight", "blocks.0.attn.qkv.weight"},
     .rules = rules};
 
 /* The same with what only the original of DINOv2 has; it resamples positions in another way than timm. */
-const ki_names ki_names_vit_dinov2_original = {
+const ki_naming ki_names_vit_dinov2_original = {
     .library = "the original DINOv2",
     .signs = {"mask_token", "pos_embed", "patch_embed.proj.weight", "blocks.0.attn.qkv.weight"},
     .rules = rules};

@@ -13,7 +13,7 @@ static const ki_names_rule rules[] = {
     KI_NAME("encoder.layers.encoder_layer_#.mlp.3.*", "blocks.#.mlp.fc2.*"),
     KI_NAME("encoder.ln.*", "norm.*"), KI_NAME("heads.head.*", "head.*"), KI_NAME_END};
 
-const ki_names ki_names_vit_torchvision = {
+const ki_naming ki_names_vit_torchvision = {
     .library = "torchvision",
     .signs = {"encoder.pos_embedding", "conv_proj.weight",
               "encoder.layers.encoder_layer_0.self_attention.in_proj_weight"},

@@ -24,7 +24,7 @@ static const ki_names_rule vit[] = {
     KI_NAME("/classifier.*", "head.*"),
     KI_NAME_END};
 
-const ki_names ki_names_vit_transformers = {
+const ki_naming ki_names_vit_transformers = {
     .library = "transformers' ViT",
     .signs = {"embeddings.position_embeddings", "embeddings.patch_embeddings.projection.weight",
               "encoder.layer.0.layernorm_before.weight", "encoder.layer.0.attention.attention.query.weight"},
@@ -44,7 +44,7 @@ static const ki_names_rule dinov2[] = {
     KI_NAME("layernorm.*", "norm.*"),
     KI_NAME_END};
 
-const ki_names ki_names_vit_dinov2 = {
+const ki_naming ki_names_vit_dinov2 = {
     .library = "transformers' DINOv2",
     .signs = {"embeddings.position_embeddings", "embeddings.patch_embeddings.projection.weight",
               "encoder.layer.0.norm1.weight", "encoder.layer.0.attention.attention.query.weight"},
@@ -62,7 +62,7 @@ const ki_names ki_names_vit_dinov2 = {
 static const ki_names_rule clip[] = {TOWER, KI_NAME("embeddings.class_embedding", "tokens.class"),
                                      KI_NAME("pre_layrnorm.*", "norm_pre.*"), KI_NAME_END};
 
-const ki_names ki_names_vit_clip = {
+const ki_naming ki_names_vit_clip = {
     .library = "transformers' CLIP",
     .signs = {"embeddings.class_embedding", "embeddings.patch_embedding.weight",
               "encoder.layers.0.self_attn.q_proj.weight", "pre_layrnorm.weight"},
@@ -81,7 +81,7 @@ static const ki_names_rule siglip[] = {
     KI_NAME("/classifier.*", "head.*"),
     KI_NAME_END};
 
-const ki_names ki_names_vit_siglip = {
+const ki_naming ki_names_vit_siglip = {
     .library = "transformers' SigLIP",
     .signs = {"head.probe", "embeddings.patch_embedding.weight", "encoder.layers.0.self_attn.q_proj.weight",
               "!embeddings.class_embedding"},
