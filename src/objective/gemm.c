@@ -1,4 +1,4 @@
-/* Matrix products in blocks whose sums do not depend on the number of threads. */
+/* Matrix products in tiles, so that sums do not depend on the number of threads (base/tiled.h). */
 #include "objective/gemm.h"
 
 #include <cblas.h>
@@ -8,6 +8,8 @@
 
 #include "base/alloc.h"
 #include "base/blas.h"
+#include "base/parallel.h"
+#include "base/tiled.h"
 
 static void gemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int64_t m, int64_t n, int64_t k,
                  ki_real alpha, const ki_real *a, int64_t lda, const ki_real *b, int64_t ldb, ki_real beta,
@@ -21,18 +23,10 @@ static void gemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int64_t m, in
 #endif
 }
 
-/* OpenBLAS splits a long inner dimension into pieces, at different places with threads than without, which
- * changes the last bits. Pieces of at most 512, and a multiple of 32 if they are over 256, are split in the
- * same way by both. So anything longer is split here. */
-static int64_t next_piece(int64_t k) {
-    if (k >= 512) return 512;
-    return k > 256 && k % 32 != 0 ? 256 : k;
-}
-
 /* oneDNN makes its kernel at the first product, and crashes if it has no memory for it. So the kernel is made here,
  * before it is needed, after checking that there is memory. */
 kith_status ki_gemm_prepare(kith_error *err) {
-    KI_TRY(ki_blas_prepare(1, err));
+    KI_TRY(ki_blas_prepare(ki_threads(), err));
 #ifdef KITH_REAL_IS_FLOAT
     enum { KERNEL_ROOM = 48 << 20, N = 64 };
     float *x = NULL;
@@ -44,19 +38,37 @@ kith_status ki_gemm_prepare(kith_error *err) {
     return KITH_OK;
 }
 
+typedef struct product {
+    enum CBLAS_TRANSPOSE ta, tb;
+    int64_t k, lda, ldb, ldc;
+    ki_real alpha, beta;
+    const ki_real *a, *b;
+    ki_real *c;
+} product;
+
+static void multiply(const void *context, const ki_tiled_part *t) {
+    const product *p = context;
+    gemm(p->ta, p->tb, t->n_rows, t->n_columns, p->k, p->alpha,
+         p->a + (p->ta == CblasTrans ? t->row : t->row * p->lda), p->lda,
+         p->b + (p->tb == CblasTrans ? t->column * p->ldb : t->column), p->ldb, p->beta,
+         p->c + t->row * p->ldc + t->column, p->ldc);
+}
+
 void ki_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, ki_real alpha,
              const ki_real *a, int64_t lda, const ki_real *b, int64_t ldb, ki_real beta, ki_real *c,
              int64_t ldc) {
-    if (m <= 0 || n <= 0) return;
-    const enum CBLAS_TRANSPOSE ta = transpose_a ? CblasTrans : CblasNoTrans;
-    const enum CBLAS_TRANSPOSE tb = transpose_b ? CblasTrans : CblasNoTrans;
-    int64_t at = 0;
-    do {
-        const int64_t piece = next_piece(k - at);
-        gemm(ta, tb, m, n, piece, alpha, a + (transpose_a ? at * lda : at), lda,
-             b + (transpose_b ? at : at * ldb), ldb, at == 0 ? beta : 1, c, ldc);
-        at += piece;
-    } while (at < k);
+    const product p = {.ta = transpose_a ? CblasTrans : CblasNoTrans,
+                       .tb = transpose_b ? CblasTrans : CblasNoTrans,
+                       .k = k,
+                       .lda = lda,
+                       .ldb = ldb,
+                       .ldc = ldc,
+                       .alpha = alpha,
+                       .beta = beta,
+                       .a = a,
+                       .b = b,
+                       .c = c};
+    ki_tiled_run(m, n, k, multiply, &p);
 }
 
 /* oneDNN's kernel is about a fifth faster than OpenBLAS's on one core, but supports only float. Both stay on
