@@ -256,6 +256,12 @@ static struct {
     int64_t n_wanted; /* of all images */
 } made[N_MODELS];
 
+/* Parameters that start as ones, or so small that nobody would see if they were left out. */
+static bool is_shaken(const kith_model_param *p) {
+    return p->n_dims == 1 || strstr(p->name, ".positions") || strstr(p->name, ".registers") ||
+           strstr(p->name, ".bias_table") || strstr(p->name, ".probe");
+}
+
 /* Running statistics and gains that are not those of a new network, so that a batch norm left out would be seen. */
 static void shake(kith_model *model) {
     kith_model_param p;
@@ -265,7 +271,7 @@ static void shake(kith_model *model) {
         assert_non_null(x);
         assert_ok(kith_model_param_get(model, i, x, &err), &err);
         ki_rng rng = ki_rng_at(5, KI_RNG_TEST, (uint32_t)i, 0);
-        for (int64_t k = 0; p.n_dims == 1 && k < p.n; k++) x[k] += (float)(0.2 * ki_rng_double(&rng));
+        for (int64_t k = 0; is_shaken(&p) && k < p.n; k++) x[k] += (float)(0.2 * ki_rng_double(&rng));
         assert_ok(kith_model_param_set(model, i, x, &err), &err);
         free(x);
     }
