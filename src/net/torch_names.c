@@ -27,11 +27,11 @@ static const char *library_of(const ki_backbone *backbone) {
     return backbone->torch ? backbone->torch->library : "torchvision";
 }
 
-/* timm's vision transformers pool as ours do; the sums that kith has nobody else has. */
+/* timm's vision transformers have a class token and attention, too. */
 static const char *unknown_pooling(const ki_net *net) {
-    const bool is_vit = net->pool == KI_POOLING_CLASS || net->pool == KI_POOLING_ATTENTION;
-    if (ki_net_takes_vectors(net) || net->pool == KI_POOLING_AVG || is_vit) return NULL;
-    return "other pooling than averages";
+    const bool is_known = net->pool == KI_POOLING_AVG || net->pool == KI_POOLING_CLASS ||
+                          net->pool == KI_POOLING_ATTENTION;
+    return is_known || ki_net_takes_vectors(net) ? NULL : "other pooling than averages";
 }
 
 static kith_status check(const ki_net *net, kith_error *err) {
