@@ -81,30 +81,7 @@ static void test_unknown_short_names(void **state) {
     assert_non_null(strstr(err.hint, "resnet50-tv"));
 }
 
-static bool is_backbone(const char *name) {
-    static const char *const names[] = {
-#define X(name) #name,
-#include "net/table.def"
-#undef X
-    };
-    for (size_t i = 0; i < N_ROWS(names); i++) {
-        if (strcmp(name, names[i]) == 0) return true;
-    }
-    return false;
-}
-
-/* The side of the input, how images are resized, by which filter. */
-static void check_input(const ki_hub_row *row) {
-    int side = 0, to = 0;
-    char how[16] = "", filter[16] = "", after = 0;
-    const int n = sscanf(row->input, "%d %15[a-z]%d %15s%c", &side, how, &to, filter, &after);
-    const bool resizes = strcmp(how, "shorter") == 0 || strcmp(how, "squash") == 0;
-    const bool filters = strcmp(filter, "bilinear") == 0 || strcmp(filter, "bicubic") == 0;
-    if (n != 4 || side < 32 || to < side || !resizes || !filters)
-        fail_msg("%s: the input is '%s', wanted like '224 shorter235 bicubic'", row->name, row->input);
-}
-
-/* Every row can be pulled by its name and found by its repository; its network is one of ours, and its input can be read. */
+/* Every row can be pulled by its name and found by its repository. */
 static void test_table(void **state) {
     (void)state;
     const ki_hub_row *row = NULL;
@@ -118,9 +95,7 @@ static void test_table(void **state) {
         assert_ok(ki_hub_name_parse(row->repo, &full, &err), &err);
         assert_ptr_equal(full.row, row);
         assert_string_equal(ki_hub_name_text(&full, text, sizeof text), row->name);
-        assert_true(*row->licence && *row->summary);
-        assert_true(is_backbone(row->backbone));
-        check_input(row);
+        assert_true(*row->licence && *row->summary && *row->backbone);
     }
     assert_true(n >= 3);
     assert_null(ki_hub_row_of_repo("org/net"));
