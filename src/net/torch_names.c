@@ -29,8 +29,8 @@ static const char *library_of(const ki_backbone *backbone) {
 
 /* timm's vision transformers have a class token and attention, too. */
 static const char *unknown_pooling(const ki_net *net) {
-    const bool is_known = net->pool == KI_POOLING_AVG || net->pool == KI_POOLING_CLASS ||
-                          net->pool == KI_POOLING_ATTENTION;
+    const bool is_known =
+        net->pool == KI_POOLING_AVG || net->pool == KI_POOLING_CLASS || net->pool == KI_POOLING_ATTENTION;
     return is_known || ki_net_takes_vectors(net) ? NULL : "other pooling than averages";
 }
 

@@ -1,6 +1,7 @@
 /* The rules the other way: what another library calls our tensors, for files that it reads. */
 #include <string.h>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "net/names/match.h"
 #include "net/names/names.h"
