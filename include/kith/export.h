@@ -24,9 +24,10 @@ KITH_API void kith_export_options_init(kith_export_options *options, size_t size
 KITH_API kith_status kith_model_export_onnx(const kith_model *model, const char *path,
                                             const kith_export_options *options, kith_error *err);
 
-/* Write the weights as a safetensors file with the names of PyTorch's own models (torchvision; BN-Inception: Cadene), which
- * load_state_dict takes: the embedding layer has the name of the classifier, and batch norms have their counters. Only for
- * models that those programs have too: pooled by averaging, without an ensemble's heads or a convolution before the map. */
+/* Write the weights as a safetensors file with the names and shapes of PyTorch's own models (torchvision; BN-Inception: Cadene; vision
+ * transformers, Swin, ConvNeXt, MobileNetV3 and EfficientNet: timm), which load_state_dict takes: the embedding layer has the name of the
+ * classifier, and batch norms have their counters. Only for models that those programs have too: pooled by averaging, or by a vision
+ * transformer's class token or attention, without an ensemble's heads or a convolution before the map. */
 KITH_API kith_status kith_model_export_torch(const kith_model *model, const char *path, kith_error *err);
 
 /* Read weights of torchvision, timm or Cadene's models, a safetensors file or a .pth file that torch.save wrote, and

@@ -57,7 +57,10 @@ typedef struct kith_model_options {
     uint64_t seed;        /* also draws a head that the file does not have */
     const char *settings; /* the backbone's own options: "stride=1x1,preprocess=caffe" */
     int64_t channels, height, width;
-    const char *pool;       /* "avg", "max", "both" (their sum), "gem", "class", "class_avg" or "attention" */
+    /* "avg", "max", "both" (their sum) or "gem" (the generalised mean, with a learned power) of the map; of vision transformers also
+     * "class" (the class token), "class_avg" (it and the average of the patches, summed) or "attention" (SigLIP's learned query).
+     * KITH_EINVAL where the network has no such token or layer */
+    const char *pool;
     int64_t embedding;      /* size of the embedding layer; KITH_NONE: without */
     bool no_embedding_bias; /* a new embedding layer gets no bias */
     /* How a new embedding layer starts: "he" (default), "glorot", "caffe" (rows of norm 1) or "torch" */

@@ -86,8 +86,9 @@ class Model:
     """A network with its weights. One thread uses it at a time: a second one's call raises kith.Busy.
 
     path is a safetensors file, or the folder of a training run (its model, else its best); without it the weights are random
-    (seed). Options are for files that do not say what they hold: `kith list backbones` has the names. tap and resize are what the
-    model's vectors are where a call does not say others.
+    (seed). Options are for files that do not say what they hold: `kith list backbones` has the names. pool is "avg", "max", "both" (their
+    sum) or "gem" of the last map; of vision transformers also "class" (the class token), "class_avg" (it and the average) or "attention"
+    (SigLIP's). tap and resize are what the model's vectors are where a call does not say others.
 
     >>> import numpy as np, kith
     >>> model = kith.Model(backbone="convnet4", embedding=16, channels=1, height=28, width=28)

@@ -68,23 +68,35 @@ static bool is_revision(const char *s) {
     return !strstr(s, "..");
 }
 
+/* "resnet50, resnet50-tv, …": as many of the names as there is room for. */
+static void list_names(char *buf, size_t bytes) {
+    static const char more[] = ", …";
+    size_t used = 0;
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (used + strlen(rows[i].name) + strlen(", ") + sizeof more > bytes) {
+            ki_snprintf(buf + used, bytes - used, "%s", more);
+            return;
+        }
+        used += (size_t)ki_snprintf(buf + used, bytes - used, "%s%s", i ? ", " : "", rows[i].name);
+    }
+}
+
 static kith_status find_row(const char *word, const ki_hub_row **ret_row, kith_error *err) {
     const char *names[N_ROWS];
-    char known[200] = "";
-    size_t used = 0;
+    char known[140] = "";
     for (size_t i = 0; i < N_ROWS; i++) {
         if (strcmp(rows[i].name, word) == 0) {
             *ret_row = &rows[i];
             return KITH_OK;
         }
         names[i] = rows[i].name;
-        if (used < sizeof known)
-            used += (size_t)ki_snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", names[i]);
     }
+    list_names(known, sizeof known);
     const char *nearest = ki_nearest(word, names, N_ROWS);
     ki_fail(err, KITH_ENOTFOUND, "there are no weights with the short name '%s'%s%s%s", word,
             nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
-    return ki_hint(err, KITH_ENOTFOUND, "known are %s; other repositories of the hub are ORG/NAME", known);
+    return ki_hint(err, KITH_ENOTFOUND,
+                   "known are %s (kith list weights); other repositories of the hub are ORG/NAME", known);
 }
 
 /* Bytes that a terminal would act on are not shown. */

@@ -76,6 +76,8 @@ typedef struct ki_backbone {
                       ki_recognised *ret);
     /* What the names of its layers begin with, from the stem on, NULL at the end, where net/depth.h cannot tell by the names. NULL: it can. */
     const char *const *layers;
+    const ki_naming *
+        torch; /* the library whose models kith export --torch writes for; NULL: torchvision, with the names as they are */
     /* Errors are kept by the graph. */
     void (*build)(ki_graph *graph, int input, const void *settings, ki_body *ret_body);
     /* What the network has behind its pool: from the pooled vector to the one that all heads read. NULL: nothing. */

@@ -155,12 +155,14 @@ static bool recognise_v2(const ki_backbone *self, const ki_named *t, const ki_co
     return ki_named_extent(t, "stages.0.blocks.0.mlp.grn.weight", 0) > 0 && recognise(self, t, ret);
 }
 
+extern const ki_naming ki_names_convnext_timm;
+
 /* What all of them have in common. A tower begins behind a downsampling: 2x2 windows that move by one pixel would leave the
  * map smaller. */
 #define RECORD                                                                                            \
     .classifier = "head.fc", .channels = 3, .size = 224, .least_size = 32,                                \
     .small = "width=8,depth=2,blocks=1", .tower = {"stages.2.blocks.0.conv_dw", "stages.3.downsample.0"}, \
-    .neck = ki_convnext_neck
+    .neck = ki_convnext_neck, .torch = &ki_names_convnext_timm
 
 const ki_backbone ki_backbone_convnext_t = {RECORD,
                                             .name = "convnext_t",

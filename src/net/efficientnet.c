@@ -79,7 +79,7 @@ static const struct {
 } sizes[] = {{1.0, 1.0, 0.2, 224}, {1.0, 1.1, 0.2, 240}, {1.1, 1.2, 0.3, 260}, {1.2, 1.4, 0.3, 300},
              {1.4, 1.8, 0.4, 380}, {1.6, 2.2, 0.4, 456}, {1.8, 2.6, 0.5, 528}, {2.0, 3.1, 0.5, 600}};
 
-extern const ki_naming ki_names_efficientnet_torchvision;
+extern const ki_naming ki_names_efficientnet_torchvision, ki_names_mobile_timm;
 
 /* The channels and the depth of the longest stage tell the sizes apart. timm's TensorFlow weights, tf_…, have another padding. */
 static bool recognise(const ki_backbone *self, const ki_named *t, const ki_contract *config,
@@ -118,5 +118,6 @@ const ki_backbone ki_backbone_efficientnet_b0 = {
     .tower = {"blocks.3.0.conv_pw", "blocks.4.0.conv_pw"},
     .small = "width=0.25,depth=0.25",
     .recognise = recognise,
+    .torch = &ki_names_mobile_timm,
     .build = build,
 };

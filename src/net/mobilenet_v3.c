@@ -82,7 +82,7 @@ static int neck(ki_graph *graph, int pooled, const void *settings_) {
     return ki_act_add(graph, x, KI_ACT_HARD_SWISH);
 }
 
-extern const ki_naming ki_names_mobilenet_v3_torchvision;
+extern const ki_naming ki_names_mobilenet_v3_torchvision, ki_names_mobile_timm;
 
 /* Weights of torchvision and of timm differ in the constants of the norms. TensorFlow's, which timm has as tf_…, also in their padding. */
 static bool recognise(const ki_backbone *self, const ki_named *t, const ki_contract *config,
@@ -113,6 +113,7 @@ const ki_backbone ki_backbone_mobilenet_v3_large = {
     .tower = {"blocks.3.0.conv_pw", "blocks.4.0.conv_pw"},
     .small = "width=0.25",
     .recognise = recognise,
+    .torch = &ki_names_mobile_timm,
     .build = build,
     .neck = neck,
 };

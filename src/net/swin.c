@@ -174,6 +174,8 @@ static bool recognise(const ki_backbone *self, const ki_named *t, const ki_contr
     return true;
 }
 
+extern const ki_naming ki_names_swin_timm;
+
 const ki_backbone ki_backbone_swin_t = {
     .name = "swin_t",
     .summary = "transformer of shifted windows, 12 blocks, 768 features",
@@ -185,5 +187,6 @@ const ki_backbone ki_backbone_swin_t = {
     .options = options,
     .small = "width=32,depth=1,window=2",
     .recognise = recognise,
+    .torch = &ki_names_swin_timm,
     .build = build,
 };

@@ -6,8 +6,9 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "net/adapt.h"
 
-enum { LONGEST = 256 };
+enum { LONGEST = KI_NAMES_LONGEST };
 
 static const char counter[] = ".num_batches_tracked";
 
@@ -22,14 +23,25 @@ static bool ends(const char *name, const char *end) {
 
 /* ---- out ---- */
 
+static const char *library_of(const ki_backbone *backbone) {
+    return backbone->torch ? backbone->torch->library : "torchvision";
+}
+
+/* timm's vision transformers have a class token and attention, too. */
+static const char *unknown_pooling(const ki_net *net) {
+    const bool is_known =
+        net->pool == KI_POOLING_AVG || net->pool == KI_POOLING_CLASS || net->pool == KI_POOLING_ATTENTION;
+    return is_known || ki_net_takes_vectors(net) ? NULL : "other pooling than averages";
+}
+
 static kith_status check(const ki_net *net, kith_error *err) {
-    const char *what = NULL;
+    const char *what = unknown_pooling(net);
     if (net->heads > 1) what = "an ensemble of heads";
     if (net->map_channels > 0) what = "a convolution before the map";
-    if (!ki_net_takes_vectors(net) && net->pool != KI_POOLING_AVG) what = "other pooling than averages";
     if (net->embedding > 0 && net->classes > 0) what = "both an embedding and a classifier";
     if (!what) return KITH_OK;
-    ki_fail(err, KITH_EUNSUPPORTED, "the model has %s, which models of torchvision do not have", what);
+    ki_fail(err, KITH_EUNSUPPORTED, "the model has %s, which models of %s do not have", what,
+            library_of(net->backbone));
     return ki_hint(err, KITH_EUNSUPPORTED, "export it to ONNX, which holds the whole graph");
 }
 
@@ -43,6 +55,32 @@ static kith_status add_counter(const char *variance, kith_tensors_writer *writer
     return kith_tensors_writer_add(writer, name, &array, err);
 }
 
+/* The name and the shape there: of the embedding layer those of the classifier. */
+static kith_status rename_param(const ki_net *net, const ki_param *param, char ret_name[LONGEST],
+                                kith_array *shape, kith_error *err) {
+    static const char embedding[] = "embedding";
+    const ki_backbone *b = net->backbone;
+    char own[LONGEST];
+    const bool is_embedding = begins(param->name, "embedding.");
+    ki_snprintf(own, sizeof own, "%s%s", is_embedding ? b->classifier : "",
+                param->name + (is_embedding ? strlen(embedding) : 0));
+    if (b->torch) return ki_names_write(b->torch, own, ret_name, shape, err);
+    memcpy(ret_name, own, sizeof own);
+    return KITH_OK;
+}
+
+static kith_status add_param(const ki_net *net, const ki_params *params, const ki_param *param,
+                             kith_tensors_writer *writer, kith_array *values, kith_error *err) {
+    char name[LONGEST];
+    if (ki_adapt_is_added(net, param->name)) return KITH_OK;
+    KI_TRY(kith_array_init(KITH_F32, param->shape.n_dims, param->shape.dim, values, err));
+    KI_TRY(ki_params_get(params, param, values->data, err));
+    KI_TRY(ki_adapt_merge(net, params, param, values->data, err));
+    KI_TRY(rename_param(net, param, name, values, err));
+    KI_TRY(kith_tensors_writer_add(writer, name, values, err));
+    return ends(name, ".running_var") ? add_counter(name, writer, err) : KITH_OK;
+}
+
 kith_status ki_torch_save(const ki_net *net, const ki_params *params, const char *path, kith_error *err) {
     kith_status status;
     kith_tensors_writer *writer = NULL;
@@ -52,19 +90,8 @@ kith_status ki_torch_save(const ki_net *net, const ki_params *params, const char
     KI_CHECK(ki_zalloc_or(&arrays, (size_t)n, sizeof *arrays, "the model's tensors", err));
     KI_CHECK(kith_tensors_writer_new(&writer, err));
     KI_CHECK(kith_tensors_writer_metadata(writer, "format", "pt", err));
-    for (int i = 0; i < n; i++) {
-        const ki_param *param = ki_params_at(params, i);
-        char name[LONGEST];
-        if (begins(param->name, "embedding."))
-            ki_snprintf(name, sizeof name, "%s%s", net->backbone->classifier,
-                        param->name + strlen("embedding"));
-        else
-            ki_snprintf(name, sizeof name, "%s", param->name);
-        KI_CHECK(kith_array_init(KITH_F32, param->shape.n_dims, param->shape.dim, &arrays[i], err));
-        KI_CHECK(ki_params_get(params, param, arrays[i].data, err));
-        KI_CHECK(kith_tensors_writer_add(writer, name, &arrays[i], err));
-        if (ends(param->name, ".running_var")) KI_CHECK(add_counter(param->name, writer, err));
-    }
+    for (int i = 0; i < n; i++)
+        KI_CHECK(add_param(net, params, ki_params_at(params, i), writer, &arrays[i], err));
     KI_CHECK(kith_tensors_writer_save(writer, path, err));
 done:
     kith_tensors_writer_free(writer);

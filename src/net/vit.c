@@ -110,6 +110,8 @@ void ki_vit_build(ki_graph *graph, int input, const void *settings, ki_body *ret
     if (p.attention_pool) ret_body->attention = add_attention_pool(graph, x, &p);
 }
 
+extern const ki_naming ki_names_vit_timm;
+
 /* A row for each usual size. */
 #define ROW(letter, size_, width_, depth_, heads_)                                                        \
     static const ki_option options_##letter[] = KI_VIT_OPTIONS(width_, depth_, heads_);                   \
@@ -128,6 +130,7 @@ void ki_vit_build(ki_graph *graph, int input, const void *settings, ki_body *ret
         .small = "depth=2,width=32,heads=2,grid=4",                                                       \
         .build = ki_vit_build,                                                                            \
         .recognise = ki_vit_recognise,                                                                    \
+        .torch = &ki_names_vit_timm,                                                                      \
     }
 
 ROW(t, "tiny", 192, 12, 3);

@@ -21,6 +21,12 @@ static const char *in_folder(const char *name) {
     return path[turn];
 }
 
+/* The settings of the records' `small`, but for kinds. Positions are stored for 4 x 4 patches, and resampled for the other sizes below. */
+#define SMALL_VIT "depth=2,width=32,heads=2,grid=4"
+#define SMALL_CONVNEXT "width=8,depth=2,blocks=1"
+#define SMALL_SWIN "width=32,depth=2,window=2"
+#define SMALL_EFFICIENTNET "width=0.25,depth=0.25"
+
 /* Every backbone, and every op and way of pooling that they have. */
 static const struct {
     const char *name;
@@ -78,6 +84,167 @@ static const struct {
      false,
      NULL},
     {"bvlc", {.backbone = "googlenet"}, NULL, false, "weights/googlenet_bvlc.safetensors"},
+    {"resnet18", {.backbone = "resnet18", .height = 64, .width = 64, .pool = "both"}, NULL, false, NULL},
+    {"resnet34", {.backbone = "resnet34", .height = 64, .width = 96, .embedding = 16}, NULL, true, NULL},
+    {"resnet101", {.backbone = "resnet101", .height = 64, .width = 64}, NULL, false, NULL},
+    {"mobilenet",
+     {.backbone = "mobilenet_v3_large", .height = 64, .width = 64, .embedding = 16, .settings = "width=0.25"},
+     NULL,
+     true,
+     NULL},
+    {"mobilenet-logits",
+     {.backbone = "mobilenet_v3_large",
+      .height = 75,
+      .width = 75,
+      .classes = 5,
+      .settings = "width=0.25,head=false"},
+     "logits",
+     false,
+     NULL},
+    {"efficientnet",
+     {.backbone = "efficientnet_b0",
+      .height = 64,
+      .width = 64,
+      .pool = "gem",
+      .settings = SMALL_EFFICIENTNET},
+     NULL,
+     false,
+     NULL},
+    {"efficientnet-map",
+     {.backbone = "efficientnet_b0", .height = 96, .width = 65, .settings = SMALL_EFFICIENTNET},
+     "map",
+     false,
+     NULL},
+    {"convnext",
+     {.backbone = "convnext_t", .height = 64, .width = 64, .embedding = 16, .settings = SMALL_CONVNEXT},
+     NULL,
+     true,
+     NULL},
+    {"convnext-heads",
+     {.backbone = "convnext_s",
+      .height = 96,
+      .width = 96,
+      .embedding = 16,
+      .heads = 2,
+      .settings = SMALL_CONVNEXT},
+     NULL,
+     false,
+     NULL},
+    {"convnext-v2",
+     {.backbone = "convnext_v2_t", .height = 75, .width = 64, .classes = 5, .settings = SMALL_CONVNEXT},
+     "logits",
+     false,
+     NULL},
+    {"swin",
+     {.backbone = "swin_t", .height = 64, .width = 64, .embedding = 16, .settings = SMALL_SWIN},
+     NULL,
+     true,
+     NULL},
+    {"swin-padded",
+     {.backbone = "swin_t",
+      .height = 72,
+      .width = 100,
+      .settings = "width=32,depth=2,window=7,drop_path=0.1"},
+     "map",
+     false,
+     NULL},
+    {"vit",
+     {.backbone = "vit_t", .height = 64, .width = 64, .pool = "class", .settings = SMALL_VIT},
+     NULL,
+     false,
+     NULL},
+    {"vit-96",
+     {.backbone = "vit_t", .height = 96, .width = 80, .pool = "class", .settings = SMALL_VIT},
+     NULL,
+     true,
+     NULL},
+    {"vit-map", {.backbone = "vit_t", .height = 96, .width = 64, .settings = SMALL_VIT}, "map", false, NULL},
+    {"vit-logits",
+     {.backbone = "vit_t", .height = 64, .width = 64, .pool = "class", .classes = 5, .settings = SMALL_VIT},
+     "logits",
+     false,
+     NULL},
+    {"vit-deit-average",
+     {.backbone = "vit_s",
+      .height = 64,
+      .width = 64,
+      .pool = "class_avg",
+      .settings = "kind=deit," SMALL_VIT},
+     NULL,
+     false,
+     NULL},
+    {"vit-dino",
+     {.backbone = "vit_s",
+      .height = 80,
+      .width = 80,
+      .pool = "gem",
+      .embedding = 16,
+      .settings = "kind=dino," SMALL_VIT},
+     NULL,
+     true,
+     NULL},
+    {"vit-dinov2",
+     {.backbone = "vit_s", .height = 56, .width = 56, .pool = "class", .settings = "kind=dinov2," SMALL_VIT},
+     NULL,
+     false,
+     NULL},
+    {"vit-registers",
+     {.backbone = "vit_s",
+      .height = 84,
+      .width = 84,
+      .pool = "class_avg",
+      .embedding = 16,
+      .settings = "kind=dinov2,registers=4,class_position=no,positions=antialias," SMALL_VIT},
+     NULL,
+     false,
+     NULL},
+    {"vit-registers-map",
+     {.backbone = "vit_s",
+      .height = 84,
+      .width = 70,
+      .map_channels = 6,
+      .settings = "kind=dinov2,registers=4,swiglu=true," SMALL_VIT},
+     "map",
+     false,
+     NULL},
+    {"vit-swiglu",
+     {.backbone = "vit_l",
+      .height = 56,
+      .width = 56,
+      .pool = "class",
+      .settings = "kind=dinov2,swiglu=true,drop_path=0.2," SMALL_VIT},
+     NULL,
+     true,
+     NULL},
+    {"vit-clip",
+     {.backbone = "vit_b", .height = 64, .width = 64, .pool = "class", .settings = "kind=clip," SMALL_VIT},
+     NULL,
+     true,
+     NULL},
+    {"vit-clip-96",
+     {.backbone = "vit_b", .height = 96, .width = 96, .pool = "max", .settings = "kind=clip," SMALL_VIT},
+     NULL,
+     false,
+     NULL},
+    {"vit-siglip",
+     {.backbone = "vit_b",
+      .height = 64,
+      .width = 64,
+      .pool = "attention",
+      .settings = "kind=siglip," SMALL_VIT},
+     NULL,
+     true,
+     NULL},
+    {"vit-siglip-96",
+     {.backbone = "vit_b",
+      .height = 96,
+      .width = 96,
+      .pool = "attention",
+      .embedding = 16,
+      .settings = "kind=siglip," SMALL_VIT},
+     NULL,
+     false,
+     NULL},
 };
 enum { N_MODELS = N_ROWS(rows) };
 
@@ -89,6 +256,12 @@ static struct {
     int64_t n_wanted; /* of all images */
 } made[N_MODELS];
 
+/* Parameters that start as ones, or so small that nobody would see if they were left out. */
+static bool is_shaken(const kith_model_param *p) {
+    return p->n_dims == 1 || strstr(p->name, ".positions") || strstr(p->name, ".registers") ||
+           strstr(p->name, ".bias_table") || strstr(p->name, ".probe");
+}
+
 /* Running statistics and gains that are not those of a new network, so that a batch norm left out would be seen. */
 static void shake(kith_model *model) {
     kith_model_param p;
@@ -98,7 +271,7 @@ static void shake(kith_model *model) {
         assert_non_null(x);
         assert_ok(kith_model_param_get(model, i, x, &err), &err);
         ki_rng rng = ki_rng_at(5, KI_RNG_TEST, (uint32_t)i, 0);
-        for (int64_t k = 0; p.n_dims == 1 && k < p.n; k++) x[k] += (float)(0.2 * ki_rng_double(&rng));
+        for (int64_t k = 0; is_shaken(&p) && k < p.n; k++) x[k] += (float)(0.2 * ki_rng_double(&rng));
         assert_ok(kith_model_param_set(model, i, x, &err), &err);
         free(x);
     }
@@ -185,6 +358,21 @@ static void make_models(void) {
     static bool is_done;
     for (int m = 0; m < N_MODELS && !is_done; m++) make_model(m);
     is_done = true;
+}
+
+static bool has_row(const char *backbone) {
+    for (int m = 0; m < N_MODELS; m++) {
+        if (strcmp(rows[m].model.backbone, backbone) == 0) return true;
+    }
+    return false;
+}
+
+static void test_every_backbone_has_a_row(void **state) {
+    (void)state;
+#define X(name) \
+    if (!has_row(#name)) fail_msg("no row for %s", #name);
+#include "net/table.def"
+#undef X
 }
 
 /* The line is read by scripts/count-tests.awk. */
@@ -304,6 +492,7 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_backbone_has_a_row),
         cmocka_unit_test(test_checker),
         cmocka_unit_test(test_runtime),
         cmocka_unit_test(test_command),

@@ -58,3 +58,9 @@ const ki_naming ki_names_convnext_original = {
     .library = "the paper's code",
     .signs = {"downsample_layers.0.0.weight", "stages.0.0.dwconv.weight"},
     .rules = original};
+
+/* timm's names are ours; its 1x1 convolutions are linear layers. */
+static const ki_names_rule timm[] = {
+    KI_NAME_AXES("stages.#.blocks.#.mlp.fc#.weight", "stages.#.blocks.#.mlp.fc#.weight", 2), KI_NAME_END};
+
+const ki_naming ki_names_convnext_timm = {.library = "timm", .rules = timm};

@@ -61,3 +61,11 @@ const ki_naming ki_names_efficientnet_torchvision = {
     .library = "torchvision",
     .signs = {"features.0.0.weight", "features.1.0.block.0.0.weight", "features.1.0.block.1.fc1.weight"},
     .rules = efficientnet};
+
+/* timm's names are ours; its linear layers are 1x1 convolutions. */
+static const ki_names_rule timm[] = {
+    KI_NAME_AXES("blocks.#.#.se.conv_reduce.weight", "blocks.#.#.se.conv_reduce.weight", 4),
+    KI_NAME_AXES("blocks.#.#.se.conv_expand.weight", "blocks.#.#.se.conv_expand.weight", 4),
+    KI_NAME_AXES("conv_head.weight", "conv_head.weight", 4), KI_NAME_END};
+
+const ki_naming ki_names_mobile_timm = {.library = "timm", .rules = timm};

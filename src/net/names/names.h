@@ -26,7 +26,12 @@
  * classifier, an optimizer) are left out, unless a rule that begins with `/` names them: such a rule is of whole
  * names, KI_NAME("/classifier.*", "head.*").
  *
- * Axes of 1 at the beginning or end of a shape never matter ([1, n, c] for [n, c], [c, 1, 1] for [c], [o, i, 1, 1] for [o, i]). */
+ * Axes of 1 at the beginning or end of a shape never matter ([1, n, c] for [n, c], [c, 1, 1] for [c], [o, i, 1, 1] for [o, i]) in a file that is
+ * read.
+ *
+ * A table can also be used the other way, for a file that the library reads (ki_names_write), if all that it changes are names and
+ * axes of 1: then KI_NAME_AXES and KI_NAME_BEHIND say the axes. A backbone's record names that table. One that only has to say
+ * axes, because the names are the library's, is in no row of table.def, and has no signs. */
 #ifndef KI_NAMES_H
 #define KI_NAMES_H
 
@@ -49,11 +54,20 @@ typedef struct ki_names_rule {
     const char *ours; /* NULL: the tensor is not wanted */
     ki_names_change change;
     int part, of, count;
+    int axes, before; /* of their tensor: so many axes, or so many of 1 before ours; both 0: as ours */
+    bool
+        is_read_only; /* another name of a tensor that a rule before has: files that are written have that one's */
 } ki_names_rule;
 
 /* Rows of a table of rules; KI_NAME_END is the last. */
 #define KI_NAME(theirs_, ours_) \
     { .theirs = (theirs_), .ours = (ours_) }
+#define KI_NAME_READ(theirs_, ours_) \
+    { .theirs = (theirs_), .ours = (ours_), .is_read_only = true }
+#define KI_NAME_AXES(theirs_, ours_, axes_) \
+    { .theirs = (theirs_), .ours = (ours_), .axes = (axes_) }
+#define KI_NAME_BEHIND(theirs_, ours_, before_) \
+    { .theirs = (theirs_), .ours = (ours_), .before = (before_) }
 #define KI_NAME_UNWANTED(theirs_) \
     { .theirs = (theirs_) }
 #define KI_NAME_AGAIN(theirs_, ours_) \
@@ -79,6 +93,11 @@ typedef struct ki_naming {
 
 /* The i-th row of names/table.def, or NULL. */
 const ki_naming *ki_names_at(int i);
+
+/* What the library calls our tensor, and its shape there: `shape` is that of ours. What no rule names stays as it is. KITH_EFORMAT: the
+ * name is too long. */
+kith_status ki_names_write(const ki_naming *table, const char *ours, char ret_theirs[KI_NAMES_LONGEST],
+                           kith_array *shape, kith_error *err);
 
 /* A file's tensors under our names. It borrows the file, which must outlive it. */
 typedef struct ki_named ki_named;

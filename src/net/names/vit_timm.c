@@ -1,14 +1,15 @@
-/* Vision transformers of timm, and of the originals that have the same names: DeiT, DINO, DINOv2 (facebookresearch). */
+/* Vision transformers of timm, and of the originals that have the same names: DeiT, DINO, DINOv2 (facebookresearch). kith export --torch
+ * writes timm's. */
 #include "net/names/names.h"
 
-static const ki_names_rule rules[] = {KI_NAME("cls_token", "tokens.class"),
-                                      KI_NAME("pos_embed", "tokens.positions"),
-                                      KI_NAME("reg_token", "tokens.registers"),
-                                      KI_NAME("register_tokens", "tokens.registers"),
-                                      KI_NAME("attn_pool.latent", "attn_pool.probe.weight"),
+static const ki_names_rule rules[] = {KI_NAME_BEHIND("cls_token", "tokens.class", 2),
+                                      KI_NAME_BEHIND("pos_embed", "tokens.positions", 1),
+                                      KI_NAME_BEHIND("reg_token", "tokens.registers", 1),
+                                      KI_NAME_READ("register_tokens", "tokens.registers"),
+                                      KI_NAME_BEHIND("attn_pool.latent", "attn_pool.probe.weight", 1),
                                       KI_NAME_UNWANTED("mask_token"),
-                                      KI_NAME("blocks.#.mlp.w12.*", "blocks.#.mlp.fc1.*"),
-                                      KI_NAME("blocks.#.mlp.w3.*", "blocks.#.mlp.fc2.*"),
+                                      KI_NAME_READ("blocks.#.mlp.w12.*", "blocks.#.mlp.fc1.*"),
+                                      KI_NAME_READ("blocks.#.mlp.w3.*", "blocks.#.mlp.fc2.*"),
                                       KI_NAME_END};
 
 const ki_naming ki_names_vit_timm = {
