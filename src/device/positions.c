@@ -63,13 +63,13 @@ static void bilinear(const axis *a, ki_position_terms *t, int64_t row) {
 /* Where the new grid is coarser the filter is as much wider, so that every stored position counts. */
 static void antialiased(const axis *a, ki_position_terms *t, int64_t row) {
     const double centre = a->scale * ((double)row + 0.5), reach = reach_of(a), wide = fmax(a->scale, 1);
-    const double low = fmax(trunc(centre - reach + 0.5), 0),
-                 past = fmin(trunc(centre + reach + 0.5), (double)a->n_in);
+    const int64_t low = (int64_t)fmax(trunc(centre - reach + 0.5), 0),
+                  past = (int64_t)fmin(trunc(centre + reach + 0.5), (double)a->n_in);
     const int32_t first = t->first[row];
     double sum = 0;
-    for (double at = low; at < past; at++) sum += cubic((at - centre + 0.5) / wide, -0.5);
-    for (double at = low; at < past; at++)
-        add_term(t, row, (int64_t)at, cubic((at - centre + 0.5) / wide, -0.5) / sum);
+    for (int64_t at = low; at < past; at++) sum += cubic(((double)at - centre + 0.5) / wide, -0.5);
+    for (int64_t at = low; at < past; at++)
+        add_term(t, row, at, cubic(((double)at - centre + 0.5) / wide, -0.5) / sum);
     /* With an offset the last cells may be centred beyond the border. */
     if (t->first[row + 1] == first) add_term(t, row, clamp((int64_t)centre, a->n_in), 1);
 }
