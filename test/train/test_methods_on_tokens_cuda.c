@@ -5,14 +5,15 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/parallel.h"
 #include "base/rng.h"
 #include "objective/taps.h"
 #include "support/op_check.h"
 #include "train/describe.h"
 #include "train/learner.h"
 
-enum { IMAGES = 8, PIXELS = 32, WIDTH = 32, DIM = 8, N_CLASSES = 4 };
-static const char network[] = "{depth: 2, width: 32, heads: 2, patch: 8, grid: 4}";
+enum { IMAGES = 6, PIXELS = 32, WIDTH = 16, DIM = 8, N_CLASSES = 3 };
+static const char network[] = "{depth: 2, width: 16, heads: 2, patch: 16, grid: 2}";
 static const char first_layer[] = "patch_embed.proj.weight";
 
 static float images[IMAGES * 3 * PIXELS * PIXELS];
@@ -93,15 +94,11 @@ static int64_t read_gradient(side *s) {
     return n;
 }
 
-/* One step from the first values; what the recipe asks for an ensemble is refused. Returns how many numbers the gradient has; 0: refused. */
+/* One step from the first values. Returns how many numbers the gradient has. */
 static int64_t step(side *s, const char *recipe) {
     const ki_sizes sizes = {.n_classes = N_CLASSES, .embedding = DIM, .pooled = WIDTH, .map = WIDTH};
     kith_error err = {0};
-    made m;
-    if (made_try(recipe, &sizes, &m, &err) != KITH_OK) {
-        if (!strstr(err.message, "heads")) fail_msg("%s: %s (%s)", recipe, err.message, err.hint);
-        return 0;
-    }
+    made m = made_of(recipe, &sizes);
     ki_arena arena = {0};
     ki_value *optim = NULL;
     ki_optim_settings how;
@@ -138,28 +135,31 @@ static void near(const char *recipe, const char *what, double found, double want
 
 static double worst;
 
+static void check_step(const side *s, const char *recipe) {
+    if (!s->values.is_finite || !isfinite(s->values.total))
+        fail_msg("%s: the total is %g", recipe, s->values.total);
+    if (!(s->first > 0)) fail_msg("%s: the gradient of %s is %g", recipe, first_layer, s->first);
+}
+
 static void compare(const char *recipe, int64_t n) {
     const side *a = &sides[0], *b = &sides[1];
-    assert_true(a->values.is_finite && b->values.is_finite);
     near(recipe, "the total", b->values.total, a->values.total, 1e-3);
     for (size_t i = 0; i < a->values.n_terms; i++)
         near(recipe, "a term", b->term[i].value, a->term[i].value, 1e-3);
     for (int g = 0; g < KI_N_GROUPS; g++)
         near(recipe, ki_learner_group_name((ki_learner_group)g), b->values.grad_norm[g],
              a->values.grad_norm[g], 5e-3);
-    if (!(a->first > 0)) fail_msg("%s: the gradient of %s is 0", recipe, first_layer);
     const double off = testing_relative_l2(b->gradient, a->gradient, n);
     worst = fmax(worst, off);
     if (!(off < 1e-3)) fail_msg("%s: gradients differ by %.3g, at most 1e-3 wanted", recipe, off);
 }
 
-static int n_refused;
-
 static void check(const char *recipe) {
-    const int64_t n = step(&sides[0], recipe), n_cuda = step(&sides[1], recipe);
-    assert_int_equal(n_cuda, n);
-    n_refused += n == 0;
-    if (n == 0) return;
+    int64_t n = 0;
+    for (int i = 0; i < 2; i++) {
+        n = step(&sides[i], recipe);
+        check_step(&sides[i], recipe);
+    }
     compare(recipe, n);
     for (int i = 0; i < 2; i++) ki_free(sides[i].gradient);
 }
@@ -169,16 +169,18 @@ static void test_every_loss_with_every_regularizer(void **state) {
     char recipe[256];
     int n = 0;
     for (size_t i = 0; ki_loss_at(i); i++) {
-        snprintf(recipe, sizeof recipe, "loss: {name: %s}", ki_loss_at(i)->method.name);
+        const char *loss = ki_loss_at(i)->method.name;
+        snprintf(recipe, sizeof recipe, "loss: {name: %s}", loss);
         check(recipe);
         for (size_t k = 0; ki_reg_at(k); k++, n++)
-            check(taps_recipe(ki_loss_at(i)->method.name, ki_reg_at(k)->method.name, recipe, sizeof recipe));
+            check(taps_recipe(loss, ki_reg_at(k)->method.name, recipe, sizeof recipe));
     }
-    print_message("%d pairs, %d refused; gradients differ by %.2g at most\n", n, n_refused, worst);
+    print_message("%d pairs; gradients differ by %.2g at most\n", n, worst);
     assert_true(n > 200);
 }
 
 int main(void) {
+    ki_threads_set(1); /* the network is small: threads would only wait for each other */
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_loss_with_every_regularizer)};
     return cmocka_run_group_tests_name("train/methods on tokens", tests, open_both, close_both);
 }
