@@ -137,19 +137,20 @@ static distance distance_of(const side *a, const side *b) {
 
 /* The gradients of b against those of a; c has a's as rounding alone moves them. */
 static void check_gradients(const char *backbone, const side *a, const side *b, const side *c,
-                            ki_precision precision, double tolerance) {
+                            ki_precision precision, double tolerance, double slack) {
     const distance off = distance_of(a, b), moved = distance_of(a, c);
     const bool is_exact = precision == KI_FLOAT32;
-    const double allowed = fmax(tolerance, is_exact ? fmin(2 * moved.worst, MOST_FLIPPED) : 2 * moved.worst);
+    const double allowed =
+        fmax(tolerance, is_exact ? fmin(slack * moved.worst, MOST_FLIPPED) : slack * moved.worst);
     print_message(
         "%s: gradients off by %.2g at most (%s), %.2g in the mean; the cpu's own move by %.2g, %.2g\n",
         backbone, off.worst, off.name, off.mean, moved.worst, moved.mean);
     if (!(off.worst <= allowed))
         fail_msg("%s: the gradient of %s is off by %.3g, at most %.3g wanted", backbone, off.name, off.worst,
                  allowed);
-    if (!is_exact && !(off.mean <= 2 * moved.mean))
+    if (!is_exact && !(off.mean <= slack * moved.mean))
         fail_msg("%s: gradients are off by %.3g in the mean, at most %.3g wanted", backbone, off.mean,
-                 2 * moved.mean);
+                 slack * moved.mean);
 }
 
 static float *read_tap(const side *s, const char *tap, int64_t n) {
@@ -159,12 +160,12 @@ static float *read_tap(const side *s, const char *tap, int64_t n) {
     return x;
 }
 
-/* A tap of b against that of a. A tolerance of 0: twice as far as c's is. */
+/* A tap of b against that of a. A tolerance of 0: four times as far as c's is. */
 static void check_tap(const char *backbone, const char *tap, const side *a, const side *b, const side *c,
                       int64_t n, double tolerance) {
     float *x[] = {read_tap(a, tap, n), read_tap(b, tap, n), read_tap(c, tap, n)};
     const double off = testing_relative_l2(x[1], x[0], n), moved = testing_relative_l2(x[2], x[0], n);
-    const double allowed = tolerance > 0 ? tolerance : 2 * moved;
+    const double allowed = tolerance > 0 ? tolerance : 4 * moved;
     if (!(off <= allowed))
         fail_msg("%s: the %s is off by %.3g, at most %.3g wanted", backbone, tap, off, allowed);
     for (size_t i = 0; i < N_ROWS(x); i++) free(x[i]);
@@ -187,10 +188,12 @@ static void round_params(side *s) {
     }
 }
 
+/* A tolerance of 0: what the cpu's own rounding of weights says. On cuda all maps are rounded, too, forward and backward, which the factor
+ * of 4 allows for. */
 static void check_subject(subject what, int64_t size, ki_mode mode, ki_precision precision, double tolerance,
                           double grad_tolerance) {
     const char *backbone = what.backbone;
-    kith_error err;
+    const double slack = tolerance > 0 ? 2 : 4;
     side a, b, c;
     open_side(&a, "cpu", KI_FLOAT32, what, size, mode);
     open_side(&b, "cuda", precision, what, size, mode);
@@ -207,7 +210,7 @@ static void check_subject(subject what, int64_t size, ki_mode mode, ki_precision
     run(&c, mode, input, grad_map, grad);
     check_tap(backbone, "map", &a, &b, &c, n_map, tolerance);
     check_tap(backbone, "embedding", &a, &b, &c, n_out, tolerance);
-    if (mode == KI_TRAIN) check_gradients(backbone, &a, &b, &c, precision, grad_tolerance);
+    if (mode == KI_TRAIN) check_gradients(backbone, &a, &b, &c, precision, grad_tolerance, slack);
     free(input);
     free(grad_map);
     free(grad);
