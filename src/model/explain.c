@@ -55,6 +55,20 @@ static kith_status read_param(const ki_params *params, const char *layer, const 
     return ki_params_get(params, param, *ret, err);
 }
 
+/* What the network has between its pool and its heads is not in the sum (net/backbone.h, neck): a norm or a layer with a function. */
+static kith_status check_neck(const ki_net *net, kith_error *err) {
+    int at = 0;
+    KI_TRY(ki_graph_find_tap(net->graph, "pooled", &at, err));
+    const ki_node *node = ki_graph_node(net->graph, at);
+    if (node->kind == KI_OP_UNFOLD) node = ki_graph_node(net->graph, node->src[0]);
+    if (node->kind == KI_OP_GLOBAL_POOL) return KITH_OK;
+    ki_fail(err, KITH_EUNSUPPORTED,
+            "%s has more than a pool between its map and its vectors (%s), which are no sum over the "
+            "positions then",
+            net->backbone->name, node->name);
+    return ki_hint(err, KITH_EUNSUPPORTED, "use a model whose vectors are a linear layer of its pooled map");
+}
+
 /* The map's shape, and the linear layer between the pool and the model's tap. */
 static kith_status describe(explaining *x, kith_error *err) {
     const ki_net *net = &x->model->net;
@@ -71,6 +85,7 @@ static kith_status describe(explaining *x, kith_error *err) {
         return ki_hint(err, KITH_EUNSUPPORTED, "use a model that is pooled by avg, max, both or gem");
     }
     KI_TRY(kith_model_tap_shape(x->model, ki_net_features_tap(net), &n_dims, dim, err));
+    KI_TRY(check_neck(net, err));
     ki_shares *s = &x->shares;
     s->pool = (ki_global_pool)net->pool;
     float *power = NULL;

@@ -53,6 +53,7 @@ static void read_resize(const ki_value *cfg, ki_contract *c) {
     double part = usual_crop;
     if (number(ki_value_get(cfg, "crop_pct"), &part) && !(part >= 0.1 && part <= 1)) return;
     const bool squashes = is_word(mode, "squash");
+    if ((double)c->side / part > MOST_SIDE) return;
     if (mode && mode->kind != KI_VALUE_NULL && !squashes && !is_word(mode, "center")) return;
     ki_snprintf(c->resize, sizeof c->resize, "%s%d", squashes ? "squash" : "shorter",
                 (int)floor((double)c->side / part));
@@ -137,6 +138,7 @@ static void read_convnext(const ki_value *root, ki_contract *c) {
     number(ki_value_get(root, "crop_pct"), &part);
     if (!(part >= 0.1 && part <= 1)) return;
     const bool squashes = c->side >= 384;
+    if (!squashes && (double)c->side / part > MOST_SIDE) return;
     set_resize(c, squashes ? "squash" : "shorter", squashes ? c->side : (int64_t)((double)c->side / part));
 }
 

@@ -77,7 +77,8 @@ static const char *act_of(const ki_named *t, const ki_contract *config) {
     for (size_t i = 0; word && i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(word, words[i].theirs) == 0) return words[i].ours;
     }
-    if (word) return word; /* which the option then refuses */
+    /* An unknown word is refused by the option. One that would be several settings must not get there. */
+    if (word) return strpbrk(word, ",=") ? "?" : word;
     if (architecture && strstr(architecture, "so400m")) return "gelu_tanh";
     if (architecture) return strstr(architecture, "quickgelu") ? "quick_gelu" : "gelu";
     return ki_named_table(t) == &ki_names_vit_timm ? "gelu" : "auto";

@@ -352,6 +352,45 @@ static void test_what_is_refused(void **state) {
     ki_bytes_release(&a);
 }
 
+/* What a network has behind its pool would be missing in the sum; one that has it only if its settings say so is explained
+ * without it. */
+static void test_what_is_behind_a_pool(void **state) {
+    (void)state;
+    static const struct {
+        const char *backbone, *settings;
+        bool is_refused;
+    } rows[] = {{"convnext_t", "width=8,depth=2,blocks=1", true},
+                {"mobilenet_v3_large", "width=0.25", true},
+                {"mobilenet_v3_large", "width=0.25,head=false", false},
+                {"efficientnet_b0", "width=0.25,depth=0.25", false},
+                {"vit_t", "depth=2,width=32,heads=2,grid=4", false}};
+    ki_bytes a = draw((drawing){SIDE, SIDE, 0, 0, SIDE, SIDE, 1}, false);
+    ki_bytes b = draw((drawing){SIDE, SIDE, 0, 0, SIDE / 2, SIDE, 2}, false);
+    const kith_query_image one = asked(&a), two = asked(&b);
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        kith_model *e = NULL;
+        kith_error err = {0};
+        kith_explanation why = {0};
+        KITH_OPTIONS(kith_model_options, how);
+        how.backbone = rows[i].backbone;
+        how.settings = rows[i].settings;
+        how.height = how.width = SIDE;
+        how.embedding = 6;
+        how.seed = 5;
+        how.resize = "none";
+        assert_ok(kith_model_open(&how, &e, &err), &err);
+        if (rows[i].is_refused) {
+            assert_int_equal(kith_model_explain(e, &one, 1, &two, NULL, &why, &err), KITH_EUNSUPPORTED);
+            if (!strstr(err.message, "more than a pool")) fail_msg("%s: %s", rows[i].backbone, err.message);
+        } else {
+            assert_explained(e, &one, 1, &two, NULL, rows[i].backbone);
+        }
+        kith_model_free(e);
+    }
+    ki_bytes_release(&a);
+    ki_bytes_release(&b);
+}
+
 /* Two photos of one bird through the real network, with every pooling. */
 static void test_googlenet(void **state) {
     (void)state;
@@ -387,6 +426,7 @@ int main(void) {
         cmocka_unit_test(test_views),
         cmocka_unit_test(test_large_photos),
         cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_what_is_behind_a_pool),
         cmocka_unit_test(test_googlenet),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);

@@ -44,6 +44,13 @@ static void test_other_configs(void **state) {
         {"{\"pretrained_cfg\": {\"input_size\": [3, 64, 64], \"mean\": [0, 0, 0], \"std\": [1, 1, 1]}}",
          "shorter73", true},
         {"{\"pretrained_cfg\": {\"input_size\": [3, 64, 65]}}", NULL, false},
+        {"{\"pretrained_cfg\": {\"input_size\": [3, -5, -5]}}", NULL, false},
+        {"{\"pretrained_cfg\": {\"input_size\": [3, 1e300, 1e300]}}", NULL, false},
+        /* it would be resized to 40,960 pixels */
+        {"{\"pretrained_cfg\": {\"input_size\": [3, 4096, 4096], \"crop_pct\": 0.1}}", "", false},
+        {"{\"pretrained_cfg\": {\"input_size\": [3, 64, 64], \"crop_pct\": {\"a\": 1}, \"mean\": 7, \"std\": "
+         "[0, \"x\", null], \"interpolation\": [], \"crop_mode\": {}}}",
+         "", false},
         {"{\"pretrained_cfg\": {\"input_size\": [1, 64, 64]}}", NULL, false},
         {"{\"pretrained_cfg\": {\"input_size\": [3, 1e9, 1e9]}}", NULL, false},
         {"{\"pretrained_cfg\": {\"input_size\": [3, 64.5, 64.5]}}", NULL, false},

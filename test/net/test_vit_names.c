@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "net/recognise.h"
 #include "net/weights.h"
@@ -242,6 +243,157 @@ static void test_refusals(void **state) {
     }
 }
 
+/* A file of what makes a network of vision, and more; opened and renamed. To be closed with close_made. */
+typedef struct made_file {
+    kith_tensors_writer *writer;
+    kith_tensors *tensors;
+    ki_named *named;
+    kith_array arrays[8];
+    int n;
+} made_file;
+
+static void put_in(made_file *f, const char *name, kith_array array) {
+    assert_in_range(f->n, 0, (int)N_ROWS(f->arrays) - 1);
+    f->arrays[f->n] = array;
+    add(f->writer, name, &f->arrays[f->n++]);
+}
+
+static kith_status open_made(made_file *f, kith_error *err) {
+    kith_error first = {0};
+    snprintf(path, sizeof path, "%s/model.safetensors", testing_folder());
+    assert_ok(kith_tensors_writer_save(f->writer, path, &first), &first);
+    assert_ok(kith_tensors_open(path, &f->tensors, &first), &first);
+    return ki_named_new(f->tensors, "", &f->named, err);
+}
+
+static void close_made(made_file *f) {
+    ki_named_free(f->named);
+    kith_tensors_free(f->tensors);
+    kith_tensors_writer_free(f->writer);
+    while (f->n > 0) kith_array_release(&f->arrays[--f->n]);
+    *f = (made_file){0};
+}
+
+static void put_signs(made_file *f, const char *library_is) {
+    kith_error err = {0};
+    assert_ok(kith_tensors_writer_new(&f->writer, &err), &err);
+    if (strcmp(library_is, "transformers") == 0) {
+        put_in(f, "embeddings.position_embeddings", (kith_array){.n_dims = 3, .dim = {1, 4, 8}});
+        put_in(f, "embeddings.patch_embeddings.projection.weight",
+               (kith_array){.n_dims = 4, .dim = {8, 3, 2, 2}});
+        put_in(f, "encoder.layer.0.layernorm_before.weight", (kith_array){.n_dims = 1, .dim = {8}});
+        return;
+    }
+    put_in(f, "patch_embed.proj.weight", (kith_array){.n_dims = 4, .dim = {8, 3, 2, 2}});
+    put_in(f, "tokens.positions", (kith_array){.n_dims = 2, .dim = {4, 8}});
+    put_in(f, "blocks.0.norm1.weight", (kith_array){.n_dims = 1, .dim = {8}});
+}
+
+/* Queries, keys and values beside what they would become. */
+static void test_two_of_one(void **state) {
+    (void)state;
+    static const char *const third[] = {"query", "key", "value"};
+    made_file f = {0};
+    kith_error err = {0};
+    put_signs(&f, "transformers");
+    for (int i = 0; i < 3; i++) {
+        char name[100];
+        snprintf(name, sizeof name, "encoder.layer.0.attention.attention.%s.weight", third[i]);
+        put_in(&f, name, (kith_array){.n_dims = 2, .dim = {8, 8}});
+    }
+    put_in(&f, "blocks.0.attn.qkv.weight", (kith_array){.n_dims = 2, .dim = {24, 8}});
+    assert_int_equal(open_made(&f, &err), KITH_EFORMAT);
+    if (!strstr(err.message, "are both blocks.0.attn.qkv.weight")) fail_msg("%s", err.message);
+    close_made(&f);
+}
+
+/* Extents whose sum is more than a number holds: no bytes, so that a file may say so. */
+static void test_extents_that_overflow(void **state) {
+    (void)state;
+    static const char *const third[] = {"query", "key", "value"};
+    made_file f = {0};
+    kith_error err = {0};
+    kith_array shape;
+    put_signs(&f, "transformers");
+    for (int i = 0; i < 3; i++) {
+        char name[100];
+        snprintf(name, sizeof name, "encoder.layer.0.attention.attention.%s.weight", third[i]);
+        put_in(&f, name, (kith_array){.n_dims = 2, .dim = {(int64_t)1 << 61, 0}});
+    }
+    assert_ok(open_made(&f, &err), &err);
+    assert_true(ki_named_get(f.named, "blocks.0.attn.qkv.weight", &shape)); /* 3 * 2^61 fits */
+    close_made(&f);
+    put_signs(&f, "transformers");
+    for (int i = 0; i < 3; i++) {
+        char name[100];
+        snprintf(name, sizeof name, "encoder.layer.0.attention.attention.%s.weight", third[i]);
+        put_in(&f, name, (kith_array){.n_dims = 2, .dim = {(int64_t)1 << 62, 0}});
+    }
+    assert_ok(open_made(&f, &err), &err);
+    assert_false(ki_named_get(f.named, "blocks.0.attn.qkv.weight", &shape));
+    close_made(&f);
+}
+
+/* A word of config.json is one setting, whatever is in it. */
+static void test_a_word_is_one_setting(void **state) {
+    (void)state;
+    static const char config[] = "{\"hidden_act\": \"gelu,drop_path=0.5\"}";
+    made_file f = {0};
+    kith_error err = {0};
+    ki_contract c;
+    ki_recognised known;
+    const ki_backbone *found = NULL;
+    put_signs(&f, "timm");
+    assert_ok(open_made(&f, &err), &err);
+    ki_contract_parse(config, sizeof config - 1, &c);
+    assert_ok(ki_backbone_recognise(f.named, &c, &found, &known, &err), &err);
+    if (strstr(known.settings, "drop_path") || !strstr(known.settings, "act=?"))
+        fail_msg("%s", known.settings);
+    ki_contract_release(&c);
+    close_made(&f);
+}
+
+/* n empty tensors, whose names have a number each. Written by hand, because the writer compares all names. */
+static void write_many(const char *format, int n) {
+    snprintf(path, sizeof path, "%s/model.safetensors", testing_folder());
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    uint64_t header = 0;
+    assert_int_equal(fwrite(&header, sizeof header, 1, file), 1);
+    for (int i = 0; i < n; i++) {
+        fputs(i == 0 ? "{\"" : ",\"", file);
+        fprintf(file, format, i);
+        fputs("\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}", file);
+    }
+    fputs("}", file);
+    header = (uint64_t)ftell(file) - sizeof header;
+    rewind(file);
+    assert_int_equal(fwrite(&header, sizeof header, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Names are looked up one by one, and a file may hold very many; first signs of a network, too, each with a prefix of its own. That was
+ * minutes, and is less than a second. */
+static void test_very_many_names(void **state) {
+    (void)state;
+    enum { MANY = 60000 };
+    static const char *const formats[] = {"a.%d.b.c", "x.%d.embeddings.cls_token", "blocks.%d.norm1.weight"};
+    for (size_t k = 0; k < N_ROWS(formats); k++) {
+        kith_tensors *tensors = NULL;
+        ki_named *named = NULL;
+        kith_error err = {0};
+        write_many(formats[k], MANY);
+        assert_ok(kith_tensors_open(path, &tensors, &err), &err);
+        const clock_t from = clock();
+        assert_ok(ki_named_new(tensors, "", &named, &err), &err);
+        const double seconds = (double)(clock() - from) / CLOCKS_PER_SEC;
+        assert_int_equal(ki_named_count(named), MANY);
+        if (seconds > 10) fail_msg("%d names like %s took %.1f s", MANY, formats[k], seconds);
+        ki_named_free(named);
+        kith_tensors_free(tensors);
+    }
+}
+
 /* The row of the nearest width. */
 static void test_rows(void **state) {
     (void)state;
@@ -284,6 +436,10 @@ int main(void) {
         cmocka_unit_test(test_other_towers_are_left_out),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_two_of_one),
+        cmocka_unit_test(test_extents_that_overflow),
+        cmocka_unit_test(test_a_word_is_one_setting),
+        cmocka_unit_test(test_very_many_names),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }

@@ -36,6 +36,32 @@ static void test_a_folder_of_images(void **state) {
         testing_run(output, sizeof output, "cd %s && grep -c ' on googlenet' run/report.html", folder), 0);
 }
 
+/* The recipes of larger networks, each from a small one's file without a word about what it is. */
+static void test_larger_networks(void **state) {
+    (void)state;
+    static const struct {
+        const char *recipe, *network;
+    } rows[] = {{"vit", "vit_s --settings depth=2,width=32,heads=2,grid=4"},
+                {"convnext", "convnext_t --settings width=8,depth=2,blocks=1"}};
+    const char *folder = testing_folder(), *program = testing_program();
+    assert_int_equal(
+        testing_run(output, sizeof output, "%s synth %s/larger --classes 16 --images 4", program, folder), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const int status = testing_run(
+            output, sizeof output,
+            "cd %s && %s embed --backbone %s --generate 1 --save plain.safetensors -o x.npy && "
+            "%s export plain.safetensors --torch -o small.safetensors && "
+            "%s train %s/recipes/%s.yaml --set data.root=larger --set model.weights=small.safetensors "
+            "--set model.embedding=16 --set batch.classes=8 --set input.crop=64 --set input.resize=squash72 "
+            "--set optim.steps=2 --set eval.every=2 --no-report --out larger-%s && "
+            "test -s larger-%s/model.safetensors",
+            folder, program, rows[i].network, program, program, testing_source(), rows[i].recipe,
+            rows[i].recipe, rows[i].recipe);
+        if (status != 0) fail_msg("%s: %s", rows[i].recipe, output);
+        if (!strstr(output, "these are the tensors of")) fail_msg("%s: %s", rows[i].recipe, output);
+    }
+}
+
 static void test_every_method_trains(void **state) {
     (void)state;
     const char *folder = testing_folder(), *program = testing_program();
@@ -55,6 +81,7 @@ static void test_every_method_trains(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_folder_of_images),
+                                       cmocka_unit_test(test_larger_networks),
                                        cmocka_unit_test(test_every_method_trains)};
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }

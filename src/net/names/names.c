@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/checksum.h"
 #include "base/text.h"
 #include "net/names/match.h"
 
@@ -18,6 +19,8 @@ static const ki_naming *const tables[] = {
 #undef X
 };
 enum { N_TABLES = sizeof tables / sizeof tables[0] };
+/* Prefixes that are tried for a table: more models than any file has, and few enough that a file of nothing but first signs costs no time. */
+enum { MOST_PREFIXES = 64, LEAST_SLOTS = 64 };
 
 const ki_naming *ki_names_at(int i) { return i >= 0 && i < N_TABLES ? tables[i] : NULL; }
 
@@ -36,6 +39,8 @@ struct ki_named {
     char prefix[KI_NAMES_LONGEST];
     entry *entries;
     size_t n, capacity;
+    uint32_t *slot; /* [n_slots]: numbers of entries plus 1, by their names */
+    size_t n_slots;
 };
 
 static bool begins(const char *name, const char *prefix) {
@@ -69,17 +74,22 @@ static const char *next_start(const char *from) {
     return dot ? dot + 1 : NULL;
 }
 
-/* A prefix in which all signs are there. */
+/* A prefix in which all signs are there. The layers of one model have one prefix, which is tried once. */
 static bool find_prefix(const kith_tensors *tensors, const char *outer, const ki_naming *table,
                         char ret[KI_NAMES_LONGEST]) {
     ki_names_match m;
+    char last[KI_NAMES_LONGEST] = "/"; /* not a prefix of anything */
+    int n_tried = 0;
     for (int64_t i = 0; i < kith_tensors_count(tensors); i++) {
         const char *name = kith_tensors_name(tensors, i);
         if (!begins(name, outer)) continue;
         for (const char *at = name + strlen(outer); at; at = next_start(at)) {
             if (!ki_names_matches(table->signs[0], at, &m)) continue;
             const int n = ki_snprintf(ret, KI_NAMES_LONGEST, "%.*s", (int)(at - name), name);
-            if (n >= 0 && n < KI_NAMES_LONGEST && has_signs(tensors, ret, table)) return true;
+            if (n < 0 || n >= KI_NAMES_LONGEST || strcmp(ret, last) == 0) continue;
+            if (has_signs(tensors, ret, table)) return true;
+            if (++n_tried == MOST_PREFIXES) return false;
+            memcpy(last, ret, sizeof last);
         }
     }
     return false;
@@ -100,23 +110,50 @@ static void find_table(ki_named *named, const char *outer) {
 
 /* ---- the tensors ---- */
 
+/* Where the name is, or would be. */
+static size_t slot_of(const ki_named *named, const char *name) {
+    const size_t mask = named->n_slots - 1;
+    size_t at = (size_t)ki_checksum(name, strlen(name), 0) & mask;
+    while (named->slot[at] && strcmp(named->entries[named->slot[at] - 1].name, name) != 0)
+        at = (at + 1) & mask;
+    return at;
+}
+
 static entry *find(const ki_named *named, const char *name) {
-    for (size_t i = 0; i < named->n; i++) {
-        if (strcmp(named->entries[i].name, name) == 0) return &named->entries[i];
-    }
-    return NULL;
+    const uint32_t i = named->n_slots > 0 ? named->slot[slot_of(named, name)] : 0;
+    return i > 0 ? &named->entries[i - 1] : NULL;
+}
+
+/* Room for one more, so that at least half of the slots stay empty. */
+static kith_status grow_slots(ki_named *named, kith_error *err) {
+    if (2 * (named->n + 1) <= named->n_slots) return KITH_OK;
+    const size_t n = named->n_slots ? 2 * named->n_slots : LEAST_SLOTS;
+    uint32_t *slot = NULL;
+    KI_TRY(ki_zalloc_or(&slot, n, sizeof *slot, "the names of the tensors", err));
+    ki_free(named->slot);
+    named->slot = slot;
+    named->n_slots = n;
+    for (size_t i = 0; i < named->n; i++) slot[slot_of(named, named->entries[i].name)] = (uint32_t)i + 1;
+    return KITH_OK;
 }
 
 static kith_status add_entry(ki_named *named, const char *name, const char *theirs, const ki_names_rule *rule,
                              entry **ret, kith_error *err) {
     KI_TRY(ki_grow(&named->entries, &named->capacity, named->n + 1, sizeof *named->entries,
                    "the names of the tensors", err));
-    entry *e = &named->entries[named->n++];
+    KI_TRY(grow_slots(named, err));
+    entry *e = &named->entries[named->n];
     const bool joins = rule && rule->change == KI_NAMES_JOIN;
     *e = (entry){.theirs = theirs, .rule = rule, .n_parts = joins ? rule->of : 1};
     ki_snprintf(e->name, sizeof e->name, "%s", name);
+    named->slot[slot_of(named, e->name)] = (uint32_t)++named->n;
     *ret = e;
     return KITH_OK;
+}
+
+static kith_status fail_twice(const char *name, const char *theirs, const char *other, kith_error *err) {
+    return ki_fail(err, KITH_EFORMAT, "tensors %.80s and %.80s are both %.80s; wanted one", other, theirs,
+                   name);
 }
 
 /* The tensor becomes (a part of) `name`. If that is there already, it keeps its own and fits nothing. */
@@ -126,7 +163,9 @@ static kith_status put(ki_named *named, const char *name, const char *theirs, co
     const int part = joins ? rule->part : 0;
     entry *e = find(named, name);
     if (e && !(joins && e->rule && e->rule->change == KI_NAMES_JOIN && !e->part[part].data)) {
-        if (find(named, theirs)) return KITH_OK;
+        const entry *own = find(named, theirs);
+        if (own && strcmp(own->theirs, theirs) != 0) return fail_twice(name, theirs, own->theirs, err);
+        if (own) return KITH_OK;
         KI_TRY(add_entry(named, theirs, theirs, NULL, &e, err));
         return kith_tensors_get(named->tensors, theirs, &e->part[0], err);
     }
@@ -195,7 +234,10 @@ kith_status ki_named_new(const kith_tensors *tensors, const char *prefix, ki_nam
 }
 
 void ki_named_free(ki_named *named) {
-    if (named) ki_free(named->entries);
+    if (named) {
+        ki_free(named->entries);
+        ki_free(named->slot);
+    }
     ki_free(named);
 }
 
@@ -224,6 +266,7 @@ static bool join_shape(const entry *e, kith_array *ret) {
         for (int k = 1; k < p->n_dims; k++) {
             if (p->dim[k] != first->dim[k]) return false;
         }
+        if (p->dim[0] > INT64_MAX - ret->dim[0]) return false;
         ret->dim[0] += p->dim[0];
     }
     return true;

@@ -103,7 +103,7 @@ kith_status ki_names_write(const ki_naming *table, const char *ours, char ret_th
 typedef struct ki_named ki_named;
 
 /* The tensors whose names begin with `prefix` (""), renamed by the first table whose signs are there. None is, or the file is kith's
- * own: names stay as they are. KITH_EFORMAT: a name is too long. */
+ * own: names stay as they are. KITH_EFORMAT: a name is too long, or two tensors are the same one of ours. */
 kith_status ki_named_new(const kith_tensors *tensors, const char *prefix, ki_named **ret_named,
                          kith_error *err);
 void ki_named_free(ki_named *named); /* NULL is fine */
