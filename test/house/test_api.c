@@ -99,7 +99,7 @@ static void test_the_abi_is_compared(void **state) {
         {"an option was added at the end", "sed -i '/const char .tap, .resize;/d' include/kith/model.h",
          true},
         {"an option was added in the middle",
-         "sed -i '/const char .pool; .*their sum/d' include/kith/model.h", false},
+         "sed -i '/const char .pool;/d' include/kith/model.h", false},
         {"a result grew", "sed -i '/^    double kmeans_objective;/d' include/kith/eval.h", false},
         {"a function went",
          "sed -i 's/^KITH_API const char .kith_commit(void);/&\\nKITH_API int kith_gone(void);/' "
