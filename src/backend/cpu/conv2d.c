@@ -79,7 +79,9 @@ static kith_status make_passes(conv *k, cpu_dnnl *dnnl, const ki_kernel_spec *sp
         .strides = {a->sh, a->sw},
         .pad_left = {a->ph, a->pw},
         .pad_right = {(d[2] - 1) * a->sh + a->kh - s[2] - a->ph, (d[3] - 1) * a->sw + a->kw - s[3] - a->pw},
-        .has_relu = k->has_relu};
+        .has_relu = k->has_relu,
+        .has_act = spec->has_act,
+        .act = spec->act};
     const cpu_primitive *forward = &k->fwd.primitive;
     const dnnl_prop_kind_t prop = spec->mode == KI_TRAIN ? dnnl_forward_training : dnnl_forward_inference;
     KI_TRY(cpu_make_conv(dnnl, prop, &form, NULL, &k->fwd.primitive, err));
@@ -263,4 +265,5 @@ const ki_kernel_type cpu_conv2d = {.create = conv_create,
                                    .forward = conv_forward,
                                    .backward = conv_backward,
                                    .free = conv_free,
-                                   .fuses_relu = true};
+                                   .fuses_relu = true,
+                                   .fuses_act = cpu_dnnl_has};

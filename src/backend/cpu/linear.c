@@ -1,7 +1,8 @@
-/* dst = src W^T + b by OpenBLAS: rows [mb, ic] and [oc, ic] plain; the rows are vectors or tokens. The bias is written to a tile of dst
+/* dst = act(src W^T + b) by OpenBLAS: rows [mb, ic] and [oc, ic] plain; the rows are vectors or tokens. The bias is written to a tile of dst
  * before the product is added to it, and a tile is smaller than the caches (gemm.h). */
 #include <string.h>
 
+#include "backend/cpu/act.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm.h"
 
@@ -9,6 +10,7 @@ typedef struct linear {
     ki_kernel base;
     int mb, ic, oc;
     bool trains;
+    cpu_act_fn *act; /* NULL: none */
     ki_binding b;
 } linear;
 
@@ -32,6 +34,7 @@ static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec
     k->mb = (int)mb;
     k->ic = (int)ic;
     k->oc = (int)oc;
+    k->act = spec->has_act ? cpu_act_of(spec->act) : NULL;
     k->trains = spec->wants_diff_params && !spec->keeps_params;
     *ret_info = (ki_kernel_info){.backward_reads_src = k->trains, .skips_diffs = true};
     *ret_kernel = &k->base;
@@ -52,6 +55,17 @@ static void write_bias(const void *context, const cpu_tile *tile) {
         memcpy(dst + i * k->oc, bias, (size_t)tile->n_columns * sizeof *bias);
 }
 
+static void apply_act(const void *context, const cpu_tile *tile) {
+    const linear *k = context;
+    float *dst = (float *)k->b.dst + tile->row * k->oc + tile->column;
+    for (int64_t i = 0; i < tile->n_rows; i++) k->act(dst + i * k->oc, dst + i * k->oc, tile->n_columns);
+}
+
+static bool fuses_act(ki_act how) {
+    (void)how;
+    return true;
+}
+
 static kith_status linear_forward(ki_kernel *kernel, kith_error *err) {
     (void)err;
     const linear *k = (linear *)kernel;
@@ -65,6 +79,7 @@ static kith_status linear_forward(ki_kernel *kernel, kith_error *err) {
                               .b = k->b.param[KI_W].value,
                               .c = k->b.dst,
                               .begin = has_bias ? write_bias : NULL,
+                              .finish = k->act ? apply_act : NULL,
                               .context = k};
     cpu_gemm_run(&product);
     return KITH_OK;
@@ -142,4 +157,5 @@ const ki_kernel_type cpu_linear = {.create = linear_create,
                                    .bind = linear_bind,
                                    .forward = linear_forward,
                                    .backward = linear_backward,
-                                   .free = linear_free};
+                                   .free = linear_free,
+                                   .fuses_act = fuses_act};
