@@ -1,6 +1,6 @@
-/* Products of plain matrices by OpenBLAS, on all threads, with the same bits for any number of them.
+/* Products of plain matrices by oneDNN and OpenBLAS, on all threads, with the same bits for any number of them.
  *
- * OpenBLAS's own threads split a product at places that depend on how many there are. Here the destination is cut into tiles by its
+ * Their own threads split a product at places that depend on how many there are. Here the destination is cut into tiles by its
  * sizes alone, and each tile is a product on one thread. */
 #ifndef KI_BACKEND_CPU_GEMM_H
 #define KI_BACKEND_CPU_GEMM_H
@@ -28,7 +28,7 @@ typedef struct cpu_gemm {
     const void *context;
 } cpu_gemm;
 
-/* Call this before the first product, outside parallel work: memory for OpenBLAS (base/blas.h). */
+/* Call this before the first product, outside parallel work: memory for both libraries. */
 kith_status cpu_gemm_prepare(kith_error *err);
 
 void cpu_gemm_run(const cpu_gemm *gemm);

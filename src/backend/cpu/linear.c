@@ -1,4 +1,4 @@
-/* dst = act(src W^T + b) by OpenBLAS: rows [mb, ic] and [oc, ic] plain; the rows are vectors or tokens. The bias is written to a tile of dst
+/* dst = act(src W^T + b): rows [mb, ic] and [oc, ic] plain; the rows are vectors or tokens. The bias is written to a tile of dst
  * before the product is added to it, and a tile is smaller than the caches (gemm.h). */
 #include <string.h>
 
