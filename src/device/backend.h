@@ -25,7 +25,7 @@
 struct ki_comm;
 struct ki_device_comm;
 
-enum { KI_BACKEND_VERSION = 10 };
+enum { KI_BACKEND_VERSION = 11 };
 
 typedef enum ki_precision { KI_FLOAT32, KI_BF16 } ki_precision;
 

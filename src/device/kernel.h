@@ -29,7 +29,9 @@ typedef struct ki_kernel_spec {
     int n_src;
     ki_edge src[KI_MAX_SRC];
     ki_edge dst;
-    bool has_relu;      /* apply ReLU to dst (only if the kernel fuses_relu) */
+    bool has_relu; /* apply ReLU to dst (only if the kernel fuses_relu) */
+    bool has_act;  /* inference: apply act to dst (only if the kernel fuses_act, and without has_relu) */
+    ki_act act;
     bool has_add;       /* batch_norm: src[1] is added before ReLU (only if the backend can_fuse_add) */
     bool has_folded_bn; /* conv2d, inference: scale and shift by the batch norm in params */
     double bn_eps;      /* of the folded batch norm */
@@ -101,6 +103,8 @@ typedef struct ki_kernel_type {
     kith_status (*flush)(ki_kernel *kernel, kith_error *err);
     void (*free)(ki_kernel *kernel);
     bool fuses_relu; /* spec.has_relu may be set */
+    /* (optional) Whether spec.has_act may be set with this function; NULL means with none. */
+    bool (*fuses_act)(ki_act how);
 } ki_kernel_type;
 
 struct ki_kernel {

@@ -59,6 +59,7 @@ static const char *const split[] = {
     "add mb4 ic24 ih28",
     "linear mb8 ic256 oc200 bias",
     "linear mb4 nt800 ic32 oc200 bias",
+    "linear mb300 ic700 oc500 bias",
     "dropout mb4 ic24 ih28 p0.4",
     "global_pool mb4 ic256 ih7 both",
     "global_pool mb4 ic256 ih7 gem",

@@ -208,19 +208,20 @@ static void parse_layer_norm(words *w, op_case *c) {
     c->attr.layer_norm.rms = flag(w, "rms");
 }
 
-/* act: mb ic [ih [iw] | nt], and gelu, gelu_tanh, quick_gelu, silu, sigmoid, hard_swish or hard_sigmoid */
-static void parse_act(words *w, op_case *c) {
-    static const char *const names[] = {[KI_ACT_GELU] = "gelu",
+static const char *const act_names[] = {[KI_ACT_GELU] = "gelu",
                                         [KI_ACT_GELU_TANH] = "gelu_tanh",
                                         [KI_ACT_SILU] = "silu",
                                         [KI_ACT_QUICK_GELU] = "quick_gelu",
                                         [KI_ACT_SIGMOID] = "sigmoid",
                                         [KI_ACT_HARD_SWISH] = "hard_swish",
                                         [KI_ACT_HARD_SIGMOID] = "hard_sigmoid"};
+
+/* act: mb ic [ih [iw] | nt], and gelu, gelu_tanh, quick_gelu, silu, sigmoid, hard_swish or hard_sigmoid */
+static void parse_act(words *w, op_case *c) {
     c->src[0] = rows_shape(w);
     size_t how = 0;
-    while (how < N_ROWS(names) && !flag(w, names[how])) how++;
-    if (how == N_ROWS(names)) fail_msg("no function in case: %s", w->line);
+    while (how < N_ROWS(act_names) && !flag(w, act_names[how])) how++;
+    if (how == N_ROWS(act_names)) fail_msg("no function in case: %s", w->line);
     c->attr.act.how = (ki_act)how;
 }
 
@@ -323,6 +324,17 @@ static void parse_merge(words *w, op_case *c) {
     c->src[0] = KI_SHAPE3(map.dim[0], map.dim[2] * map.dim[3], map.dim[1]);
 }
 
+/* then_gelu and so on. */
+static void parse_then(words *w, op_case *c) {
+    for (size_t how = 0; how < N_ROWS(act_names) && !c->has_act; how++) {
+        char word[32];
+        snprintf(word, sizeof word, "then_%s", act_names[how]);
+        c->has_act = flag(w, word);
+        c->act = (ki_act)how;
+    }
+    c->infer |= c->has_act;
+}
+
 void op_case_parse(const char *line, op_case *ret_case) {
     static void (*const parse[])(words *, op_case *) = {
 #define X(NAME, name) [KI_OP_##NAME] = parse_##name,
@@ -342,6 +354,7 @@ void op_case_parse(const char *line, op_case *ret_case) {
     ret_case->first = (uint64_t)size_or(&w, "first", 0);
     ret_case->infer = flag(&w, "infer");
     ret_case->relu = flag(&w, "relu");
+    parse_then(&w, ret_case);
     ret_case->plain = flag(&w, "plain");
     ret_case->diff = flag(&w, "diff");
     ret_case->ties = flag(&w, "ties");
@@ -544,6 +557,7 @@ kith_status op_run_init_sliced(op_run *run, const op_case *c, ki_backend *backen
 
     const bool is_training = !c->infer && !c->folded;
     run->fused_relu = c->relu && type->fuses_relu;
+    run->fused_act = c->has_act && type->fuses_act && type->fuses_act(c->act);
     run->fused_mask = c->masked && backend->type->kernels.can_mask_concat;
     run->fused_add = c->added && backend->type->kernels.can_fuse_add;
     run->folded_bn = c->folded && backend->type->kernels.can_fold_bn;
@@ -557,6 +571,8 @@ kith_status op_run_init_sliced(op_run *run, const op_case *c, ki_backend *backen
         .n_src = c->added && !run->fused_add ? 1 : c->n_src,
         .dst = edge_of(run, dst, false),
         .has_relu = run->fused_relu,
+        .has_act = run->fused_act,
+        .act = c->act,
         .has_add = run->fused_add,
         .has_folded_bn = run->folded_bn,
         .bn_eps = 1e-5,
@@ -615,6 +631,22 @@ static const op_param *param_at(const op_run *run, int slot) {
     return NULL;
 }
 
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+static double act_of(ki_act how, double x) {
+    const double inner = x / 6 + 0.5, hard = inner < 0 ? 0 : inner > 1 ? 1 : inner;
+    switch (how) {
+    case KI_ACT_GELU: return x * (1 + erf(x / sqrt(2))) / 2;
+    case KI_ACT_GELU_TANH: return x * sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x));
+    case KI_ACT_QUICK_GELU: return x * sigmoid(1.702 * x);
+    case KI_ACT_SILU: return x * sigmoid(x);
+    case KI_ACT_SIGMOID: return sigmoid(x);
+    case KI_ACT_HARD_SWISH: return x * hard;
+    case KI_ACT_HARD_SIGMOID: return hard;
+    }
+    return x;
+}
+
 /* What the host does if the kernel fuses less. */
 static void host_after_forward(op_run *run) {
     if (run->c->folded && !run->folded_bn) {
@@ -632,6 +664,8 @@ static void host_after_forward(op_run *run) {
         run->dst[i] += run->src[1][i];
     for (int64_t i = 0; run->c->relu && !run->fused_relu && i < run->n_dst; i++)
         run->dst[i] = run->dst[i] > 0 ? run->dst[i] : 0;
+    for (int64_t i = 0; run->c->has_act && !run->fused_act && i < run->n_dst; i++)
+        run->dst[i] = (ki_real)act_of(run->c->act, (double)run->dst[i]);
 }
 
 kith_status op_run_forward(op_run *run, kith_error *err) {

@@ -4,6 +4,7 @@
  *   conv2d mb4 ic16 ih14 oc32 kh3 sh1 ph1 bias
  * Widths are as heights unless given (iw, kw, sw, pw). '#' starts a comment. See op_case.c for the words of
  * each op. Flags for all: `infer` (no backward), `relu` (followed by a ReLU, fused if the backend can),
+ * `then_gelu` and so on (inference, followed by that function of op act, fused if the backend can),
  * `plain` (the source is the network's input: row-major), `diff` (its gradient is computed all the same),
  * `ties` (source values are whole numbers, so that maxima are often equal), `first` and the place in the whole batch of the first image
  * (dropout, drop_path).
@@ -23,6 +24,8 @@ typedef struct op_case {
     int n_src;
     ki_shape src[KI_MAX_SRC]; /* with the batch */
     bool infer, relu, plain, diff, ties;
+    bool has_act; /* then_… */
+    ki_act act;
     bool frozen; /* batch_norm */
     bool added;  /* batch_norm: src[1] is added to the result, before ReLU */
     bool folded; /* conv2d: a batch norm is folded in; inference */
@@ -53,7 +56,7 @@ typedef struct op_run {
     ki_attr attr;
     ki_kernel_info info;
     ki_kernel *kernel;
-    bool fused_relu, fused_mask, fused_add,
+    bool fused_relu, fused_act, fused_mask, fused_add,
         folded_bn; /* done by the kernel; otherwise by the host around it */
 
     /* Host tensors, row-major. */

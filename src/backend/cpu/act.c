@@ -1,5 +1,6 @@
 /* act: one pass over memory in either direction; backward computes the function again from the source, which costs less than
  * another map to keep. A sigmoid makes 1/2 of the zeros that pad a blocked map: they are cleared. */
+#include "backend/cpu/act.h"
 #include "backend/cpu/act_math.h"
 #include "backend/cpu/cpu.h"
 
@@ -65,7 +66,7 @@ LOOPS(hard_sigmoid)
 #undef LOOPS
 
 typedef struct function {
-    void (*forward)(const float *src, float *dst, int64_t n);
+    cpu_act_fn *forward;
     void (*backward)(const float *src, const float *diff_dst, float *diff_src, int64_t n);
     bool changes_zero;
 } function;
@@ -79,6 +80,8 @@ static const function functions[] = {
     [KI_ACT_HARD_SWISH] = {hard_swish_forward, hard_swish_backward, false},
     [KI_ACT_HARD_SIGMOID] = {hard_sigmoid_forward, hard_sigmoid_backward, true},
 };
+
+cpu_act_fn *cpu_act_of(ki_act how) { return functions[how].forward; }
 
 typedef struct act {
     ki_kernel base;

@@ -9,6 +9,8 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/depthwise.h"
+#include "backend/cpu/gemm.h"
+#include "backend/cpu/patches.h"
 
 typedef struct conv_pass {
     cpu_primitive primitive; /* run NULL: the pass is not wanted */
@@ -23,7 +25,9 @@ typedef struct conv {
     int64_t ic, groups; /* ic: of a group */
     bool has_relu, has_bn, wants_diff_src;
     bool trains, is_depthwise; /* is_depthwise: the weights' gradient is our own (depthwise.h) */
+    bool is_patches;           /* so it is here (patches.h) */
     cpu_depthwise depthwise;
+    cpu_patches patches;
     double bn_eps;
     cpu_md *src_md, *dst_md, *bias_md, *plain_md, *any_md;
     conv_pass fwd, bwd_data, bwd_weights;
@@ -79,13 +83,16 @@ static kith_status make_passes(conv *k, cpu_dnnl *dnnl, const ki_kernel_spec *sp
         .strides = {a->sh, a->sw},
         .pad_left = {a->ph, a->pw},
         .pad_right = {(d[2] - 1) * a->sh + a->kh - s[2] - a->ph, (d[3] - 1) * a->sw + a->kw - s[3] - a->pw},
-        .has_relu = k->has_relu};
+        .has_relu = k->has_relu,
+        .has_act = spec->has_act,
+        .act = spec->act};
     const cpu_primitive *forward = &k->fwd.primitive;
     const dnnl_prop_kind_t prop = spec->mode == KI_TRAIN ? dnnl_forward_training : dnnl_forward_inference;
     KI_TRY(cpu_make_conv(dnnl, prop, &form, NULL, &k->fwd.primitive, err));
     if (!spec->wants_diff_params) return KITH_OK;
     if (k->wants_diff_src)
         KI_TRY(cpu_make_conv(dnnl, dnnl_backward_data, &form, forward, &k->bwd_data.primitive, err));
+    if (k->is_patches) return cpu_gemm_prepare(err);
     if (k->is_depthwise) return KITH_OK;
     return cpu_make_conv(dnnl, dnnl_backward_weights, &form, forward, &k->bwd_weights.primitive, err);
 }
@@ -97,6 +104,8 @@ static size_t scratch_needed(const conv *k) {
     const cpu_primitive *data = &k->bwd_data.primitive, *weights = &k->bwd_weights.primitive;
     size_t most = cpu_scratch_bytes(&k->fwd.primitive);
     if (k->has_bn && plain_bytes(k) > most) most = plain_bytes(k);
+    if (k->is_patches && cpu_patches_scratch_bytes(&k->patches) > most)
+        most = cpu_patches_scratch_bytes(&k->patches);
     if (data->run && cpu_scratch_bytes(data) > most) most = cpu_scratch_bytes(data);
     if (weights->run) {
         const size_t form = ki_round_up(cpu_md_bytes(weights_md(&k->bwd_weights, true)), KI_ALIGN);
@@ -128,6 +137,16 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
                                    .iw = s->dim[3],
                                    .oh = d->dim[2],
                                    .ow = d->dim[3]};
+    k->is_patches = k->trains && cpu_is_patches(spec);
+    k->patches = (cpu_patches){.mb = s->dim[0],
+                               .ic = s->dim[1],
+                               .ih = s->dim[2],
+                               .iw = s->dim[3],
+                               .oc = d->dim[1],
+                               .oh = d->dim[2],
+                               .ow = d->dim[3],
+                               .kh = k->attr.kh,
+                               .kw = k->attr.kw};
     const kith_status status = make_passes(k, cpu_dnnl_of(backend), spec, err);
     if (status != KITH_OK) {
         conv_free(&k->base);
@@ -181,7 +200,9 @@ static kith_status conv_bind(ki_kernel *kernel, const ki_binding *b, kith_error 
     KI_TRY(cpu_memory(dnnl, k->dst_md, b->diff_dst[0], &k->diff_dst, err));
     k->depthwise.src = b->src[0], k->depthwise.diff_dst = b->diff_dst[0];
     k->depthwise.diff_weights = b->param[KI_W].diff, k->depthwise.diff_bias = b->param[KI_B].diff;
-    if (!k->is_depthwise) KI_TRY(bind_backward_weights(k, dnnl, b, err));
+    k->patches.src = b->src[0], k->patches.diff_dst = b->diff_dst[0], k->patches.scratch = b->scratch;
+    k->patches.diff_weights = b->param[KI_W].diff, k->patches.diff_bias = b->param[KI_B].diff;
+    if (!k->is_depthwise && !k->is_patches) KI_TRY(bind_backward_weights(k, dnnl, b, err));
     if (!k->wants_diff_src) return KITH_OK;
     KI_TRY(cpu_memory(dnnl, k->src_md, b->diff_src[0], &k->diff_src, err));
     KI_TRY(bind_weights(k, dnnl, &k->bwd_data, err));
@@ -247,6 +268,8 @@ static kith_status conv_backward(ki_kernel *kernel, kith_error *err) {
     cpu_dnnl *dnnl = cpu_dnnl_of(kernel->backend);
     if (k->is_depthwise)
         cpu_depthwise_grad(&k->depthwise);
+    else if (k->is_patches)
+        cpu_patches_grad(&k->patches);
     else
         KI_TRY(backward_weights(k, dnnl, err));
     if (!k->wants_diff_src) return KITH_OK;
@@ -263,4 +286,5 @@ const ki_kernel_type cpu_conv2d = {.create = conv_create,
                                    .forward = conv_forward,
                                    .backward = conv_backward,
                                    .free = conv_free,
-                                   .fuses_relu = true};
+                                   .fuses_relu = true,
+                                   .fuses_act = cpu_dnnl_has};

@@ -151,6 +151,74 @@ static bool is_forward(dnnl_prop_kind_t prop) {
     return prop == dnnl_forward_training || prop == dnnl_forward_inference;
 }
 
+/* Adds what is computed to what was there. */
+static dnnl_status_t append_sum(dnnl_post_ops_t ops) {
+#if HAS_OP_DESCRIPTORS
+    return dnnl_post_ops_append_sum(ops, 1.0f);
+#else
+    return dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
+#endif
+}
+
+static dnnl_status_t append_function(dnnl_post_ops_t ops, dnnl_alg_kind_t alg, float alpha, float beta) {
+#if HAS_OP_DESCRIPTORS
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, alg, alpha, beta);
+#else
+    return dnnl_post_ops_append_eltwise(ops, alg, alpha, beta);
+#endif
+}
+
+static dnnl_status_t append_relu(dnnl_post_ops_t ops) {
+    return append_function(ops, dnnl_eltwise_relu, 0, 0);
+}
+static dnnl_status_t append_gelu(dnnl_post_ops_t ops) {
+    return append_function(ops, dnnl_eltwise_gelu_erf, 0, 0);
+}
+static dnnl_status_t append_gelu_tanh(dnnl_post_ops_t ops) {
+    return append_function(ops, dnnl_eltwise_gelu_tanh, 0, 0);
+}
+static dnnl_status_t append_quick_gelu(dnnl_post_ops_t ops) {
+    return append_function(ops, dnnl_eltwise_swish, 1.702f, 0);
+}
+static dnnl_status_t append_silu(dnnl_post_ops_t ops) {
+    return append_function(ops, dnnl_eltwise_swish, 1, 0);
+}
+/* 2.x has these two numbers by itself and ignores them. */
+static dnnl_status_t append_hard_swish(dnnl_post_ops_t ops) {
+    return append_function(ops, dnnl_eltwise_hardswish, 1.0f / 6, 0.5f);
+}
+
+typedef dnnl_status_t append_fn(dnnl_post_ops_t ops);
+
+/* Not those that make something else of 0. */
+static append_fn *const functions[] = {
+    [KI_ACT_GELU] = append_gelu,
+    [KI_ACT_GELU_TANH] = append_gelu_tanh,
+    [KI_ACT_QUICK_GELU] = append_quick_gelu,
+    [KI_ACT_SILU] = append_silu,
+    [KI_ACT_HARD_SWISH] = append_hard_swish,
+    [KI_ACT_HARD_SIGMOID] = NULL,
+};
+
+bool cpu_dnnl_has(ki_act how) { return functions[how] != NULL; }
+
+static dnnl_status_t set_post_op(dnnl_primitive_attr_t attr, append_fn *append) {
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t status = dnnl_post_ops_create(&ops);
+    if (status == dnnl_success) status = append(ops);
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(attr, ops);
+    if (ops) dnnl_post_ops_destroy(ops);
+    return status;
+}
+
+/* Attributes with a scratchpad of the plan's, followed by something. */
+static dnnl_status_t make_attr(append_fn *append, dnnl_primitive_attr_t *ret_attr) {
+    dnnl_status_t status = dnnl_primitive_attr_create(ret_attr);
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_set_scratchpad_mode(*ret_attr, dnnl_scratchpad_mode_user);
+    return status == dnnl_success ? set_post_op(*ret_attr, append) : status;
+}
+
 kith_status cpu_make_conv(cpu_dnnl *dnnl, dnnl_prop_kind_t prop, const cpu_conv_form *form,
                           const cpu_primitive *forward, cpu_primitive *ret_primitive, kith_error *err) {
     const any_md src = their(form->src), weights = their(form->weights), bias = their(form->bias),
@@ -158,9 +226,18 @@ kith_status cpu_make_conv(cpu_dnnl *dnnl, dnnl_prop_kind_t prop, const cpu_conv_
     const int64_t *s = form->strides, *l = form->pad_left, *r = form->pad_right;
     const dnnl_alg_kind_t alg = dnnl_convolution_auto;
     const_dnnl_primitive_attr_t attr = form->has_relu && is_forward(prop) ? dnnl->attr_relu : dnnl->attr;
+    dnnl_primitive_attr_t own = NULL;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status = dnnl_success;
     KI_TRY(ki_room_or(kernel_room, "a kernel of oneDNN", err));
+    if (form->has_act && is_forward(prop)) {
+        status = make_attr(functions[form->act], &own);
+        if (status != dnnl_success) {
+            if (own) dnnl_primitive_attr_destroy(own);
+            return fail_dnnl(err, status, "a function behind a convolution");
+        }
+        attr = own;
+    }
 #if HAS_OP_DESCRIPTORS
     dnnl_convolution_desc_t d;
     if (is_forward(prop))
@@ -183,6 +260,7 @@ kith_status cpu_make_conv(cpu_dnnl *dnnl, dnnl_prop_kind_t prop, const cpu_conv_
         status = dnnl_convolution_backward_weights_primitive_desc_create(
             &pd, dnnl->engine, alg, src, weights, bias, dst, s, gap, l, r, hint_of(forward), attr);
 #endif
+    if (own) dnnl_primitive_attr_destroy(own);
     return finish(status, pd, "convolution", ret_primitive, err);
 }
 
@@ -266,32 +344,6 @@ kith_status cpu_make_bn(cpu_dnnl *dnnl, dnnl_prop_kind_t prop, const cpu_bn_form
     return finish(status, pd, "batch norm", ret_primitive, err);
 }
 
-/* Adds what is computed to what was there. */
-static dnnl_status_t append_sum(dnnl_post_ops_t ops) {
-#if HAS_OP_DESCRIPTORS
-    return dnnl_post_ops_append_sum(ops, 1.0f);
-#else
-    return dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
-#endif
-}
-
-static dnnl_status_t append_relu(dnnl_post_ops_t ops) {
-#if HAS_OP_DESCRIPTORS
-    return dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
-#else
-    return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
-#endif
-}
-
-static dnnl_status_t set_post_op(dnnl_primitive_attr_t attr, dnnl_status_t (*append)(dnnl_post_ops_t)) {
-    dnnl_post_ops_t ops = NULL;
-    dnnl_status_t status = dnnl_post_ops_create(&ops);
-    if (status == dnnl_success) status = append(ops);
-    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(attr, ops);
-    if (ops) dnnl_post_ops_destroy(ops);
-    return status;
-}
-
 kith_status cpu_make_reorder(cpu_dnnl *dnnl, const cpu_md *from, const cpu_md *to, bool accumulates,
                              cpu_primitive *ret_primitive, kith_error *err) {
     dnnl_primitive_attr_t attr = NULL;
@@ -331,9 +383,7 @@ kith_status cpu_dnnl_open(cpu_dnnl *dnnl, kith_error *err) {
     DNNL_TRY(dnnl_stream_create(&dnnl->stream, dnnl->engine, dnnl_stream_default_flags));
     DNNL_TRY(dnnl_primitive_attr_create(&dnnl->attr));
     DNNL_TRY(dnnl_primitive_attr_set_scratchpad_mode(dnnl->attr, dnnl_scratchpad_mode_user));
-    DNNL_TRY(dnnl_primitive_attr_create(&dnnl->attr_relu));
-    DNNL_TRY(dnnl_primitive_attr_set_scratchpad_mode(dnnl->attr_relu, dnnl_scratchpad_mode_user));
-    DNNL_TRY(set_post_op(dnnl->attr_relu, append_relu));
+    DNNL_TRY(make_attr(append_relu, &dnnl->attr_relu));
     return KITH_OK;
 }
 

@@ -65,7 +65,12 @@ typedef struct cpu_conv_form {
     const cpu_md *src, *weights, *bias, *dst; /* weights may be dnnl_format_tag_any */
     dnnl_dims_t strides, pad_left, pad_right;
     bool has_relu; /* forward only */
+    bool has_act;  /* the same, with a function that cpu_dnnl_has */
+    ki_act act;
 } cpu_conv_form;
+
+/* Whether oneDNN has the function behind a convolution, where the padding of a map stays 0. */
+bool cpu_dnnl_has(ki_act how);
 
 typedef struct cpu_pool_form {
     const cpu_md *src, *dst;

@@ -56,6 +56,41 @@ static inline __attribute__((always_inline)) void pool_channels(const float *src
     }
 }
 
+/* Only the sums, in so many chains of additions, because each addition waits for the one before it. */
+static inline __attribute__((always_inline)) void sum_channels(const float *src, int64_t hw, int block,
+                                                               float *sum) {
+    enum { CHAINS = 4 };
+    float part[CHAINS][CPU_MOST_BLOCK] = {{0}};
+    int64_t p = 0;
+    for (; p + CHAINS <= hw; p += CHAINS) {
+        for (int k = 0; k < CHAINS; k++) {
+            for (int i = 0; i < block; i++) part[k][i] += src[(p + k) * block + i];
+        }
+    }
+    for (; p < hw; p++) {
+        for (int i = 0; i < block; i++) part[0][i] += src[p * block + i];
+    }
+    for (int i = 0; i < block; i++) sum[i] = (part[0][i] + part[1][i]) + (part[2][i] + part[3][i]);
+}
+
+CPU_WIDE static void sum_16(const float *src, int64_t hw, float *sum) { sum_channels(src, hw, 16, sum); }
+CPU_WIDE static void sum_8(const float *src, int64_t hw, float *sum) { sum_channels(src, hw, 8, sum); }
+static void sum_1(const float *src, int64_t hw, float *sum) { sum_channels(src, hw, 1, sum); }
+
+static void average_images(void *context, int64_t begin, int64_t end) {
+    const global_pool *k = context;
+    const int64_t padded = cpu_padded(k->c), block = cpu_block();
+    void (*const add)(const float *, int64_t, float *) = block == 16 ? sum_16 : block == 8 ? sum_8 : sum_1;
+    for (int64_t n = begin; n < end; n++) {
+        for (int64_t c = 0; c < k->c; c += block) {
+            float sum[CPU_MOST_BLOCK];
+            add((const float *)k->b.src[0] + (n * padded + c) * k->hw, k->hw, sum);
+            float *dst = (float *)k->b.dst + n * k->c + c;
+            for (int64_t i = 0; i < block && c + i < k->c; i++) dst[i] = sum[i] / (float)k->hw;
+        }
+    }
+}
+
 CPU_WIDE static void pool_16(const float *src, int64_t hw, float *sum, float *most, int32_t *place) {
     pool_channels(src, hw, 16, sum, most, place);
 }
@@ -81,9 +116,7 @@ static void forward_images(void *context, int64_t begin, int64_t end) {
             const int64_t n_here = k->c - c < block ? k->c - c : block;
             for (int64_t i = 0; i < n_here; i++) {
                 const float average = sum[i] / (float)k->hw;
-                dst[i] = k->how == KI_GLOBAL_AVG   ? average
-                         : k->how == KI_GLOBAL_MAX ? most[i]
-                                                   : average + most[i];
+                dst[i] = k->how == KI_GLOBAL_MAX ? most[i] : average + most[i];
             }
             if (k->b.workspace)
                 memcpy((int32_t *)k->b.workspace + n * padded + c, place, (size_t)block * sizeof *place);
@@ -111,7 +144,8 @@ static kith_status global_pool_forward(ki_kernel *kernel, kith_error *err) {
         cpu_gem_forward(&gem);
         return KITH_OK;
     }
-    ki_parallel_for(((global_pool *)kernel)->mb, 1, forward_images, kernel);
+    const global_pool *k = (global_pool *)kernel;
+    ki_parallel_for(k->mb, 1, k->how == KI_GLOBAL_AVG ? average_images : forward_images, kernel);
     return KITH_OK;
 }
 

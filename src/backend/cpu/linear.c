@@ -1,25 +1,18 @@
-/* dst = src W^T + b by OpenBLAS: rows [mb, ic] and [oc, ic] plain; the rows are vectors or tokens.
- *
- * The bias is written to dst before the product is added to it. A batch of tokens is larger than the caches, so each thread
- * does this for a block of rows at a time, which the product then finds in the cache. Fewer rows are one product, which
- * OpenBLAS shares out. Which it is depends on the sizes alone, and so do the sums. */
-#include <cblas.h>
+/* dst = act(src W^T + b): rows [mb, ic] and [oc, ic] plain; the rows are vectors or tokens. The bias is written to a tile of dst
+ * before the product is added to it, and a tile is smaller than the caches (gemm.h). */
 #include <string.h>
 
+#include "backend/cpu/act.h"
 #include "backend/cpu/cpu.h"
-#include "base/blas.h"
+#include "backend/cpu/gemm.h"
 
 typedef struct linear {
     ki_kernel base;
     int mb, ic, oc;
     bool trains;
+    cpu_act_fn *act; /* NULL: none */
     ki_binding b;
 } linear;
-
-/* Each block packs the weights once more: 192 rows are worth it. Fewer blocks would not keep many threads busy. */
-enum { BLOCK_ROWS = 192, LEAST_BLOCKS = 16 };
-
-static bool is_blocked(const linear *k) { return k->mb >= BLOCK_ROWS * LEAST_BLOCKS; }
 
 static void linear_free(ki_kernel *kernel) { ki_free(kernel); }
 
@@ -36,18 +29,13 @@ static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec
     const int64_t mb = ki_shape_rows(&spec->dst.shape), ic = ki_shape_width(&spec->src[0].shape),
                   oc = ki_shape_width(&spec->dst.shape);
     KI_TRY(check_sides(mb, ic, oc, err));
+    KI_TRY(cpu_gemm_prepare(err));
     KI_TRY(ki_kernel_new(backend, &cpu_linear, sizeof *k, &k, err));
     k->mb = (int)mb;
     k->ic = (int)ic;
     k->oc = (int)oc;
+    k->act = spec->has_act ? cpu_act_of(spec->act) : NULL;
     k->trains = spec->wants_diff_params && !spec->keeps_params;
-    if (is_blocked(k)) {
-        const kith_status status = ki_blas_prepare(ki_threads(), err);
-        if (status != KITH_OK) {
-            linear_free(&k->base);
-            return status;
-        }
-    }
     *ret_info = (ki_kernel_info){.backward_reads_src = k->trains, .skips_diffs = true};
     *ret_kernel = &k->base;
     return KITH_OK;
@@ -59,29 +47,41 @@ static kith_status linear_bind(ki_kernel *kernel, const ki_binding *binding, kit
     return KITH_OK;
 }
 
-static void forward_rows(const linear *k, int64_t at, int n) {
-    const float *bias = k->b.param[KI_B].value, *src = k->b.src[0];
-    float *dst = (float *)k->b.dst + at * k->oc;
-    for (int64_t i = 0; bias && i < n; i++) memcpy(dst + i * k->oc, bias, (size_t)k->oc * sizeof *bias);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, k->oc, k->ic, 1, src + at * k->ic, k->ic,
-                k->b.param[KI_W].value, k->ic, bias ? 1 : 0, dst, k->oc);
+static void write_bias(const void *context, const cpu_tile *tile) {
+    const linear *k = context;
+    const float *bias = k->b.param[KI_B].value + tile->column;
+    float *dst = (float *)k->b.dst + tile->row * k->oc + tile->column;
+    for (int64_t i = 0; i < tile->n_rows; i++)
+        memcpy(dst + i * k->oc, bias, (size_t)tile->n_columns * sizeof *bias);
 }
 
-static void forward_blocks(void *context, int64_t begin, int64_t end) {
+static void apply_act(const void *context, const cpu_tile *tile) {
     const linear *k = context;
-    for (int64_t block = begin; block < end; block++) {
-        const int64_t at = block * BLOCK_ROWS, left = k->mb - at;
-        forward_rows(k, at, left < BLOCK_ROWS ? (int)left : BLOCK_ROWS);
-    }
+    float *dst = (float *)k->b.dst + tile->row * k->oc + tile->column;
+    for (int64_t i = 0; i < tile->n_rows; i++) k->act(dst + i * k->oc, dst + i * k->oc, tile->n_columns);
+}
+
+static bool fuses_act(ki_act how) {
+    (void)how;
+    return true;
 }
 
 static kith_status linear_forward(ki_kernel *kernel, kith_error *err) {
     (void)err;
     const linear *k = (linear *)kernel;
-    if (is_blocked(k))
-        ki_parallel_for((k->mb + BLOCK_ROWS - 1) / BLOCK_ROWS, 1, forward_blocks, kernel);
-    else
-        forward_rows(k, 0, k->mb);
+    const bool has_bias = k->b.param[KI_B].value;
+    const cpu_gemm product = {.m = k->mb,
+                              .n = k->oc,
+                              .k = k->ic,
+                              .transposes_b = true,
+                              .adds = has_bias,
+                              .a = k->b.src[0],
+                              .b = k->b.param[KI_W].value,
+                              .c = k->b.dst,
+                              .begin = has_bias ? write_bias : NULL,
+                              .finish = k->act ? apply_act : NULL,
+                              .context = k};
+    cpu_gemm_run(&product);
     return KITH_OK;
 }
 
@@ -113,10 +113,16 @@ static void sum_columns(void *context, int64_t begin, int64_t end) {
 
 static void add_grads(int mb, int ic, int oc, const float *src, const float *diff_dst, float *diff_weights,
                       float *diff_bias) {
+    const cpu_gemm product = {.m = oc,
+                              .n = ic,
+                              .k = mb,
+                              .transposes_a = true,
+                              .adds = true,
+                              .a = diff_dst,
+                              .b = src,
+                              .c = diff_weights};
     columns bias = {mb, oc, diff_dst, diff_bias};
-    if (diff_weights)
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, oc, ic, mb, 1, diff_dst, oc, src, ic, 1,
-                    diff_weights, ic);
+    if (diff_weights) cpu_gemm_run(&product);
     if (diff_bias) ki_parallel_for(oc, 16384 / mb + 16, sum_columns, &bias);
 }
 
@@ -126,6 +132,7 @@ kith_status cpu_linear_grad(ki_backend *backend, const ki_edge *src_edge, const 
     (void)backend;
     const int64_t mb = src_edge->shape.dim[0], ic = src_edge->shape.dim[1];
     KI_TRY(check_sides(mb, ic, oc, err));
+    KI_TRY(cpu_gemm_prepare(err));
     add_grads((int)mb, (int)ic, (int)oc, src, diff_dst, diff_weights, diff_bias);
     return KITH_OK;
 }
@@ -136,9 +143,13 @@ static kith_status linear_backward(ki_kernel *kernel, kith_error *err) {
     const float *diff_dst = k->b.diff_dst[0];
     if (k->trains && k->b.param[KI_W].diff)
         add_grads(k->mb, k->ic, k->oc, k->b.src[0], diff_dst, k->b.param[KI_W].diff, k->b.param[KI_B].diff);
-    if (k->b.diff_src[0])
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, k->mb, k->ic, k->oc, 1, diff_dst, k->oc,
-                    k->b.param[KI_W].value, k->ic, 0, k->b.diff_src[0], k->ic);
+    const cpu_gemm product = {.m = k->mb,
+                              .n = k->ic,
+                              .k = k->oc,
+                              .a = diff_dst,
+                              .b = k->b.param[KI_W].value,
+                              .c = k->b.diff_src[0]};
+    if (product.c) cpu_gemm_run(&product);
     return KITH_OK;
 }
 
@@ -146,4 +157,5 @@ const ki_kernel_type cpu_linear = {.create = linear_create,
                                    .bind = linear_bind,
                                    .forward = linear_forward,
                                    .backward = linear_backward,
-                                   .free = linear_free};
+                                   .free = linear_free,
+                                   .fuses_act = fuses_act};

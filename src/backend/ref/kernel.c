@@ -4,7 +4,7 @@
 
 kith_status ki_ref_kernel_new(const ki_kernel_type *type, ki_backend *backend, const ki_kernel_spec *spec,
                               ki_kernel **ret_kernel, kith_error *err) {
-    if (spec->has_relu || spec->has_add || spec->has_folded_bn || spec->masked_src)
+    if (spec->has_relu || spec->has_act || spec->has_add || spec->has_folded_bn || spec->masked_src)
         return ki_fail(err, KITH_EUNSUPPORTED, "backend ref fuses nothing into %s", ki_op_name(spec->kind));
     ki_ref_kernel *k = NULL;
     KI_TRY(ki_zalloc_or(&k, 1, sizeof *k, "a kernel", err));

@@ -1,5 +1,5 @@
 /* From nodes to steps. Drop what no tap needs. Make a ReLU part of its producer, a sum part of the batch norm
- * before it and, for inference, a batch norm part of the convolution before it. Then mark where gradients
+ * before it and, for inference, a batch norm part of the convolution before it and another function part of its producer. Then mark where gradients
  * flow. A node's output may disappear inside such a kernel only if the kernel is its only consumer and it is
  * not a tap. */
 #include <string.h>
@@ -110,6 +110,15 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend, 
         next = only_consumer(graph, use, last, KI_OP_RELU);
         if (next >= 0) {
             step.has_relu = true;
+            use[next].step = number;
+            last = next;
+        }
+    }
+    /* In training its backward reads what the function was given. */
+    if (kernel && kernel->fuses_act && step.infers && !step.has_relu) {
+        next = only_consumer(graph, use, last, KI_OP_ACT);
+        if (next >= 0 && use[next].infers && kernel->fuses_act(ki_graph_node(graph, next)->attr.act.how)) {
+            step.act = ki_graph_node(graph, next);
             use[next].step = number;
             last = next;
         }

@@ -51,11 +51,16 @@ bool ki_plan_follows(const ki_plan *plan, const ki_step *a, const ki_step *b) {
     return true;
 }
 
+static bool ends_alike(const ki_step *a, const ki_step *b) {
+    if (!a->act || !b->act) return a->has_relu == b->has_relu && a->act == b->act;
+    return a->act->attr.act.how == b->act->attr.act.how;
+}
+
 static bool fits(const ki_plan *plan, const group *g, int s) {
     const ki_step *a = &plan->steps.step[g->member[g->n - 1]], *b = &plan->steps.step[s];
-    return g->n < MOST_MEMBERS && a->src[0] == b->src[0] && a->has_relu == b->has_relu &&
-           a->live == b->live && a->useful == b->useful && a->runs_backward == b->runs_backward &&
-           a->infers == b->infers && ki_plan_follows(plan, a, b);
+    return g->n < MOST_MEMBERS && a->src[0] == b->src[0] && ends_alike(a, b) && a->live == b->live &&
+           a->useful == b->useful && a->runs_backward == b->runs_backward && a->infers == b->infers &&
+           ki_plan_follows(plan, a, b);
 }
 
 /* in[s]: the group of step s, counted from 1; 0: none. */

@@ -11,7 +11,7 @@ static bool qualifies(const ki_plan *plan, const ki_step *norm) {
         return false;
     const ki_step *src = &plan->steps.step[norm->src[0]];
     return (src->node->kind == KI_OP_CONV2D || src->is_swapped) && src->n_consumers == 1 && !src->is_tap &&
-           !src->has_relu && !src->bn && src->out->shape.dim[1] % KI_SLICE_ALIGN == 0;
+           !src->has_relu && !src->act && !src->bn && src->out->shape.dim[1] % KI_SLICE_ALIGN == 0;
 }
 
 static bool is_mergeable(const ki_plan *plan, const ki_step *concat) {

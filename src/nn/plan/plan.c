@@ -96,6 +96,8 @@ static kith_status create_kernel(ki_plan *plan, int s, kith_error *err) {
         .n_src = step->n_src,
         .dst = step->edge,
         .has_relu = step->has_relu,
+        .has_act = step->act != NULL,
+        .act = step->act ? step->act->attr.act.how : 0,
         .has_add = step->has_add,
         .has_folded_bn = step->bn != NULL,
         .bn_eps = step->bn ? step->bn->attr.bn.eps : 0,
@@ -178,7 +180,8 @@ static bool is_mean_lost(const ki_plan *plan, int number) {
 
 static bool is_bias_lost(const ki_plan *plan, const ki_step *step) {
     return plan->backend->type->kernels.skips_lost_biases && !plan->options.frozen_bn && !step->has_relu &&
-           step->node->kind == KI_OP_CONV2D && is_mean_lost(plan, (int)(step - plan->steps.step));
+           !step->act && step->node->kind == KI_OP_CONV2D &&
+           is_mean_lost(plan, (int)(step - plan->steps.step));
 }
 
 static kith_status bind_step(ki_plan *plan, ki_step *step, kith_error *err) {

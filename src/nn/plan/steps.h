@@ -28,6 +28,7 @@ typedef struct ki_step {
     const ki_node *bn;   /* folded batch norm, or NULL */
     const ki_node *out;  /* the node whose output the kernel writes (the ReLU when fused) */
     bool has_relu;
+    const ki_node *act;         /* fused behind the kernel, or NULL */
     bool has_add;               /* batch_norm: src[1] is what a sum adds to it */
     int n_src, src[KI_MAX_SRC]; /* steps */
     int n_consumers;

@@ -18,7 +18,8 @@ static bool is_same_size_average(const ki_step *step) {
 /* Can step s, a convolution, be swapped with the pool before it? */
 static bool qualifies(const ki_plan *plan, int s) {
     const ki_step *conv = &plan->steps.step[s];
-    if (!ki_node_is_1x1(conv->node) || conv->has_relu || conv->bn || conv->is_tap || conv->n_consumers != 1)
+    if (!ki_node_is_1x1(conv->node) || conv->has_relu || conv->act || conv->bn || conv->is_tap ||
+        conv->n_consumers != 1)
         return false;
     const ki_step *pool = &plan->steps.step[conv->src[0]], *behind = ki_plan_consumer(plan, s);
     if (!is_same_size_average(pool) || !behind || behind->node->kind != KI_OP_BATCH_NORM) return false;
