@@ -49,7 +49,9 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static void run_tiles(void *context, int64_t begin, int64_t end) {
     const grid *g = context;
     for (int64_t i = begin; i < end; i++) {
-        ki_tiled_part t = {.row = i / g->n_across * g->rows, .column = i % g->n_across * g->columns};
+        ki_tiled_part t = {.row = i / g->n_across * g->rows,
+                           .column = i % g->n_across * g->columns,
+                           .is_whole = n_tiles(g) == 1};
         t.n_rows = least(g->rows, g->m - t.row);
         t.n_columns = least(g->columns, g->n - t.column);
         g->fn(g->context, &t);

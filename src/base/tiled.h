@@ -5,11 +5,13 @@
 #ifndef KI_TILED_H
 #define KI_TILED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A part of a destination. */
 typedef struct ki_tiled_part {
     int64_t row, column, n_rows, n_columns;
+    bool is_whole; /* there is no other */
 } ki_tiled_part;
 
 /* Computes a tile by one call of BLAS, which stays on the calling thread. */

@@ -9,11 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-
-/* A part of a destination. */
-typedef struct cpu_tile {
-    int64_t row, column, n_rows, n_columns;
-} cpu_tile;
+#include "base/tiled.h"
 
 /* c [m, n] = a [m, k] b [k, n], where a transposed one is stored the other way round. */
 typedef struct cpu_gemm {
@@ -23,8 +19,8 @@ typedef struct cpu_gemm {
     const float *a, *b;
     float *c;
     /* (optional) Called for each tile before its product, and after it while it is in the cache. */
-    void (*begin)(const void *context, const cpu_tile *tile);
-    void (*finish)(const void *context, const cpu_tile *tile);
+    void (*begin)(const void *context, const ki_tiled_part *tile);
+    void (*finish)(const void *context, const ki_tiled_part *tile);
     const void *context;
 } cpu_gemm;
 

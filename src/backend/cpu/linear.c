@@ -47,7 +47,7 @@ static kith_status linear_bind(ki_kernel *kernel, const ki_binding *binding, kit
     return KITH_OK;
 }
 
-static void write_bias(const void *context, const cpu_tile *tile) {
+static void write_bias(const void *context, const ki_tiled_part *tile) {
     const linear *k = context;
     const float *bias = k->b.param[KI_B].value + tile->column;
     float *dst = (float *)k->b.dst + tile->row * k->oc + tile->column;
@@ -55,7 +55,7 @@ static void write_bias(const void *context, const cpu_tile *tile) {
         memcpy(dst + i * k->oc, bias, (size_t)tile->n_columns * sizeof *bias);
 }
 
-static void apply_act(const void *context, const cpu_tile *tile) {
+static void apply_act(const void *context, const ki_tiled_part *tile) {
     const linear *k = context;
     float *dst = (float *)k->b.dst + tile->row * k->oc + tile->column;
     for (int64_t i = 0; i < tile->n_rows; i++) k->act(dst + i * k->oc, dst + i * k->oc, tile->n_columns);
