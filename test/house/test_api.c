@@ -98,8 +98,7 @@ static void test_the_abi_is_compared(void **state) {
         {"the same", "true", true},
         {"an option was added at the end", "sed -i '/const char .tap, .resize;/d' include/kith/model.h",
          true},
-        {"an option was added in the middle",
-         "sed -i '/const char .pool;/d' include/kith/model.h", false},
+        {"an option was added in the middle", "sed -i '/const char .pool;/d' include/kith/model.h", false},
         {"a result grew", "sed -i '/^    double kmeans_objective;/d' include/kith/eval.h", false},
         {"a function went",
          "sed -i 's/^KITH_API const char .kith_commit(void);/&\\nKITH_API int kith_gone(void);/' "
