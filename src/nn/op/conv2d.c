@@ -45,8 +45,8 @@ static kith_status infer(ki_arena *arena, ki_node *node, const ki_shape *src, ki
 
 static double flops(const ki_node *node, const ki_shape *src) {
     const ki_conv_attr *a = &node->attr.conv;
-    const double per_output =
-        2.0 * (double)(src[0].dim[1] / (a->groups ? a->groups : 1)) * (double)a->kh * (double)a->kw;
+    const int64_t ic = src[0].dim[1] / (a->groups ? a->groups : 1);
+    const double per_output = 2.0 * (double)ic * (double)a->kh * (double)a->kw;
     return per_output * (double)ki_shape_count(&node->shape);
 }
 
