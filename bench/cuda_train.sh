@@ -3,7 +3,8 @@
 #
 #     bench/cuda_train.sh [OUT]
 #
-# The step: forward, RAW loss on the pairs VTHM keeps, backward, Adam; batch 128, 227 px, 512-d. kith runs twice,
+# The step: forward, RAW loss on the pairs VTHM keeps, backward, Adam; batch 128, 227 px, 512-d. With TODAY=1 today's networks with
+# AdamW and the binomial loss at 224 px (bench/today.yaml), and with MODE=embed the forward pass alone. kith runs twice,
 # before and after PyTorch; both are printed and ratios take the slower. From the
 # environment: NETS, PRECISIONS (bf16 float32), HOW (PyTorch: eager compiled; in float32 both layouts),
 # EXTRA_WAYS (just these), SCALE (nets of PyTorch's own, for
@@ -13,12 +14,25 @@
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-$(mktemp -d)}
-nets=${NETS:-googlenet bn_inception resnet50} precisions=${PRECISIONS:-bf16 float32} how=${HOW:-eager compiled}
-batch=${BATCH:-128} size=${SIZE:-227} steps=${STEPS:-60}
-kith=${KITH:-build/cuda/kith} python=${PYTHON:-python3} scale=${SCALE-googlenet_bn}
+precisions=${PRECISIONS:-bf16 float32} how=${HOW:-eager compiled} batch=${BATCH:-128} steps=${STEPS:-60} mode=${MODE:-train}
+kith=${KITH:-build/cuda/kith} python=${PYTHON:-python3}
+if [ -n "${TODAY:-}" ]; then
+    nets=${NETS:-vit_s vit_b convnext_t} size=${SIZE:-224} scale=${SCALE:-} recipe=bench/today.yaml
+    peer='--loss binomial --optimizer adamw'
+else
+    nets=${NETS:-googlenet bn_inception resnet50} size=${SIZE:-227} scale=${SCALE-googlenet_bn} recipe=bench/raw.yaml peer=
+fi
 mkdir -p "$out"
 results=$out/train.jsonl
-objective='{loss: {name: raw}, miner: {name: vthm}}'
+# kith's bench of a network at a precision: the recipe says what a step is, but for the network and the size.
+bench() { # NET PRECISION [OPTIONS]
+    net=$1 precision=$2
+    shift 2
+    if [ "$mode" = train ]; then set -- --recipe "$recipe" "$@"; fi
+    $kith bench "$mode" --backbone "$net" --device cuda --precision "$precision" --batch "$batch" --size "$size" \
+        --steps "$steps" "$@"
+}
+
 if ! $kith bench train --backbone convnet4 --device cuda --batch 8 --steps 1 >"$out/first.txt" 2>&1; then
     echo "no CUDA step here: $(tail -1 "$out/first.txt")" >&2
     exit 0
@@ -30,8 +44,7 @@ if "$python" -c 'import torch, torchvision; assert torch.cuda.is_available()' 2>
 ours() { # NET PRECISION WHO [OPTIONS]
     net=$1 precision=$2 who=$3
     shift 3
-    $kith bench train --backbone "$net" --device cuda --precision "$precision" --batch "$batch" --size "$size" \
-        --objective "$objective" --steps "$steps" --json "$@" >"$out/line.json" 2>"$out/line.err" ||
+    bench "$net" "$precision" --json "$@" >"$out/line.json" 2>"$out/line.err" ||
         printf '{"backbone": "%s", "precision": "%s", "error": "%s"}\n' "$net" "$precision" \
             "$(tail -1 "$out/line.err" | tr -d '"\\' | cut -c1-200)" >"$out/line.json"
     sed "s/^{/{\"who\": \"$who\", /" "$out/line.json" >>"$results"
@@ -48,8 +61,10 @@ ways() { # PRECISION: PyTorch's, with commas; float32 in both layouts, "PyTorch'
 torch() { # NETS PRECISION WAYS [OPTIONS]
     torch_nets=$1 torch_precision=$2 torch_ways=$3
     shift 3
+    # shellcheck disable=SC2086
     PYTHONUNBUFFERED=1 timeout "${TORCH_SECONDS:-400}" "$python" bench/train_torch_cuda.py --nets "$torch_nets" \
-        --precision "$torch_precision" --how "$torch_ways" --batch "$batch" --size "$size" --steps "$steps" "$@"
+        --precision "$torch_precision" --how "$torch_ways" --batch "$batch" --size "$size" --steps "$steps" --mode "$mode" \
+        $peer "$@"
 }
 theirs() { # NETS PRECISION
     [ -n "$has_torch" ] || return 0
@@ -92,8 +107,7 @@ for precision in $precisions; do
 done
 for net in $nets; do
     for precision in $precisions; do
-        $kith bench train --backbone "$net" --device cuda --precision "$precision" --batch "$batch" --size "$size" \
-            --objective "$objective" --steps "$steps" --profile >"$out/profile-$net-$precision.txt" 2>&1 || :
+        bench "$net" "$precision" --profile >"$out/profile-$net-$precision.txt" 2>&1 || :
     done
 done
 "$python" bench/cuda_table.py "$results"

@@ -7,7 +7,6 @@ forward, the gradient of a fixed linear function of a 512-d embedding, backward,
 eval mode without gradients up to the pooled features. --net googlenet_bn is torchvision's GoogLeNet
 with batch norm, for scale."""
 import argparse
-import functools
 import json
 import os
 import resource
@@ -17,60 +16,12 @@ import time
 
 import torch
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../test/golden/net"))
-import torch_nets  # noqa: E402
-
-
-class GoogLeNetBN(torch_nets.Net):
-    def __init__(self, embedding=0, classes=0):
-        super().__init__()
-        import torchvision
-        self.body = torchvision.models.googlenet(aux_logits=False, init_weights=False)
-        self.body.dropout, self.body.fc = torch.nn.Identity(), torch.nn.Identity()
-        if embedding:
-            self.embedding = torch.nn.Linear(1024, embedding)
-
-    def forward(self, x):
-        pooled = self.body(x)
-        return {"pooled": pooled, "embedding": self.embedding(pooled) if hasattr(self, "embedding") else None}
-
-
-class Torchvision(torch_nets.Net):
-    """A network of torchvision up to its pooled features."""
-
-    def __init__(self, name, embedding=0, classes=0):
-        super().__init__()
-        import torchvision
-        if name == "vit_s":
-            self.body = torchvision.models.VisionTransformer(224, 16, 12, 6, 384, 1536)
-            self.body.heads, channels = torch.nn.Identity(), 384
-        else:
-            self.body = getattr(torchvision.models, name)()
-            head = self.body.heads if hasattr(self.body, "heads") else self.body.classifier
-            channels = [m for m in head.modules() if isinstance(m, torch.nn.Linear)][0].in_features
-            if hasattr(self.body, "heads"):
-                self.body.heads = torch.nn.Identity()
-            elif name.startswith("convnext"):
-                self.body.classifier = torch.nn.Sequential(*list(head)[:2])
-            else:
-                self.body.classifier = torch.nn.Identity()
-        if embedding:
-            self.embedding = torch.nn.Linear(channels, embedding)
-
-    def forward(self, x):
-        pooled = self.body(x)
-        return {"pooled": pooled, "embedding": self.embedding(pooled) if hasattr(self, "embedding") else None}
-
-
-# Ours and theirs.
-TORCHVISION = {"vit_s": "vit_s", "vit_b": "vit_b_16", "convnext_t": "convnext_tiny",
-               "mobilenet_v3_large": "mobilenet_v3_large", "efficientnet_b0": "efficientnet_b0"}
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import torch_more  # noqa: E402
 
 
 def main():
-    nets = dict(torch_nets.NETS, googlenet_bn=GoogLeNetBN)
-    for ours, theirs in TORCHVISION.items():
-        nets[ours] = functools.partial(Torchvision, theirs)
+    nets = torch_more.NETS
     parser = argparse.ArgumentParser()
     parser.add_argument("--net", choices=nets, default="googlenet")
     parser.add_argument("--mode", choices=("train", "embed"), default="train")

@@ -1,15 +1,19 @@
-"""The peer of `kith bench train --device cuda --objective`: the same training step in PyTorch.
+"""The peer of `kith bench train|embed --device cuda`: the same training step, or the same forward pass, in PyTorch.
 
     python3 bench/train_torch_cuda.py --nets googlenet,bn_inception --how eager,compiled --precision bf16
+    python3 bench/train_torch_cuda.py --nets vit_s,vit_b,convnext_t --loss binomial --optimizer adamw --size 224
 
-A step is forward, RAW loss on the pairs VTHM keeps, backward, fused Adam; channels_last (or, for float32, where
+A step is forward, a loss (RAW on the pairs VTHM keeps, or binomial), backward, fused Adam or AdamW; channels_last (or, for float32, where
 cuDNN has more to offer for it, the plain order too: --how eager_nchw), autocast for bf16, cuDNN's own search of
 algorithms. `compiled` is torch.compile(mode="reduce-overhead"): forward, loss
 and backward in CUDA graphs. Images and labels are on the device and normalised before the clock starts,
 so the peer pays for neither copies nor conversion. One JSON line per net and way; memory is what
 PyTorch's allocator held at most (reserved) and what tensors took of it (allocated).
 
-Nets: googlenet (BVLC's, LRN), googlenet_bn (torchvision's, batch norm), bn_inception, resnet50."""
+With --mode embed a step is the forward pass to the pooled features, as in inference.
+
+Nets: googlenet (BVLC's, LRN), googlenet_bn (torchvision's, batch norm), bn_inception, resnet50; torchvision's vit_s, vit_b,
+convnext_t, mobilenet_v3_large, efficientnet_b0."""
 import argparse
 import gc
 import json
@@ -21,23 +25,8 @@ import time
 import torch
 import torch.nn.functional as F
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../test/golden/net"))
-import torch_nets  # noqa: E402
-
-
-class GoogLeNetBN(torch_nets.Net):
-    def __init__(self, embedding=0, classes=0):
-        super().__init__()
-        import torchvision
-        self.body = torchvision.models.googlenet(weights=None, aux_logits=False, init_weights=False)
-        self.body.dropout, self.body.fc = torch.nn.Identity(), torch.nn.Identity()
-        self.embedding = torch.nn.Linear(1024, embedding)
-
-    def forward(self, x):
-        return {"embedding": self.embedding(self.body(x))}
-
-
-NETS = dict(torch_nets.NETS, googlenet_bn=GoogLeNetBN)
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from torch_more import NETS  # noqa: E402
 
 
 def raw_vthm(x, y, alpha=2.0, beta=50.0, gamma=0.5, margin=0.1):
@@ -57,6 +46,20 @@ def raw_vthm(x, y, alpha=2.0, beta=50.0, gamma=0.5, margin=0.1):
     return (lp + ln).mean()
 
 
+def binomial(x, y, alpha=2.0, beta=50.0, gamma=0.5):
+    """The mean over anchors of the means of softplus over its positives and over its negatives."""
+    s = F.normalize(x.float())
+    s = s @ s.t()
+    same = y[:, None] == y[None, :]
+    pos, neg = same & ~torch.eye(len(y), dtype=torch.bool, device=y.device), ~same
+    p, n = F.softplus(alpha * (gamma - s)) * pos, F.softplus(beta * (s - gamma)) * neg
+    return (p.sum(1) / pos.sum(1).clamp_min(1) + n.sum(1) / neg.sum(1).clamp_min(1)).mean()
+
+
+LOSSES = {"raw": raw_vthm, "binomial": binomial}
+OPTIMIZERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+
+
 def make_batches(args, layout, n=4):
     """n batches of the sampler's kind: classes with args.images images each."""
     batches = []
@@ -72,14 +75,15 @@ def measure(args, name, how):
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     layout = torch.contiguous_format if how.endswith("_nchw") else torch.channels_last
-    net = NETS[name](embedding=512).cuda().to(memory_format=layout).train()
-    adam = torch.optim.Adam(net.parameters(), lr=1e-5, fused=True)
+    train = args.mode == "train"
+    net = NETS[name](embedding=512 if train else 0).cuda().to(memory_format=layout).train(train)
+    optimizer = OPTIMIZERS[args.optimizer](net.parameters(), lr=1e-5, fused=True) if train else None
     batches = make_batches(args, layout)
 
     def loss_of(x, y):
         with torch.autocast("cuda", torch.bfloat16, enabled=args.precision == "bf16"):
-            embedding = net(x)["embedding"]
-        return raw_vthm(embedding, y)
+            out = net(x)
+        return LOSSES[args.loss](out["embedding"], y) if train else out["pooled"]
 
     is_compiled = how.startswith("compiled")
     if is_compiled:
@@ -90,10 +94,13 @@ def measure(args, name, how):
         x, y = batches[i % len(batches)]
         if is_compiled:
             torch.compiler.cudagraph_mark_step_begin()
-        adam.zero_grad(set_to_none=True)
+        if not train:
+            with torch.inference_mode():
+                return loss_of(x, y)
+        optimizer.zero_grad(set_to_none=True)
         loss = loss_of(x, y)
         loss.backward()
-        adam.step()
+        optimizer.step()
         return loss
 
     began = time.perf_counter()
@@ -115,13 +122,14 @@ def measure(args, name, how):
     each = [events[i].elapsed_time(events[i + 1]) for i in range(args.steps)]
     whole = events[0].elapsed_time(events[-1]) / args.steps
     print(json.dumps({
-        "bench": "train", "who": "torch-" + how, "backbone": name, "precision": args.precision,
+        "bench": args.mode, "who": "torch-" + how, "backbone": name, "precision": args.precision,
         "tf32": args.tf32, "batch": args.batch, "size": args.size, "steps": args.steps,
         "images_per_second": 1000 * args.batch / statistics.median(each),
         "images_per_second_mean": 1000 * args.batch / whole,
         "step_ms": statistics.median(each), "fastest_ms": min(each), "warm_seconds": warm_seconds,
         "reserved_bytes": torch.cuda.max_memory_reserved(),
-        "allocated_bytes": torch.cuda.max_memory_allocated(), "loss": float(loss.detach())}), flush=True)
+        "allocated_bytes": torch.cuda.max_memory_allocated(),
+        "loss": float(loss.detach().float().mean())}), flush=True)
 
 
 def main():
@@ -129,6 +137,9 @@ def main():
     parser.add_argument("--nets", default="googlenet,googlenet_bn,bn_inception,resnet50")
     parser.add_argument("--how", default="eager,compiled")
     parser.add_argument("--precision", choices=("bf16", "float32"), default="bf16")
+    parser.add_argument("--mode", choices=("train", "embed"), default="train")
+    parser.add_argument("--loss", choices=LOSSES, default="raw")
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="adam")
     parser.add_argument("--tf32", action="store_true")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--images", type=int, default=4, help="of a class")
