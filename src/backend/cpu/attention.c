@@ -174,7 +174,7 @@ static void make_scores(const attention *a, const layout *l, float *slot, int64_
     copy_block(source(a, &a->q, row_head) + first * a->q.pitch, a->q.pitch, n, a->d, a->scale, a->block,
                slot + l->q);
     cpu_multiply(&(cpu_product){.m = n,
-                                .n = a->t,
+                                .n = a->wide_t,
                                 .k = a->d,
                                 .a = slot + l->q,
                                 .a_row = a->d,
@@ -195,7 +195,7 @@ static void forward_block(const attention *a, float *slot, int64_t row_head, int
     make_scores(a, l, slot, row_head, first, n);
     cpu_soften(scores, n, a->wide_t, factor, saved);
     cpu_multiply(&(cpu_product){.m = n,
-                                .n = a->d,
+                                .n = a->wide_d,
                                 .k = a->t,
                                 .a = scores,
                                 .a_row = a->wide_t,
@@ -235,7 +235,7 @@ static void backward_scores(const attention *a, float *slot, int64_t row_head, i
     make_scores(a, l, slot, row_head, first, n);
     copy_block(diff_dst, a->c, n, a->d, 1, a->block, slot + l->diff);
     cpu_multiply(&(cpu_product){.m = n,
-                                .n = a->t,
+                                .n = a->wide_t,
                                 .k = a->d,
                                 .a = slot + l->diff,
                                 .a_row = a->d,
@@ -249,7 +249,7 @@ static void backward_scores(const attention *a, float *slot, int64_t row_head, i
 /* dst [t, d] += weights^T x, of weights [n, t] and panels of x [n, d]. */
 static void add_across(const attention *a, const float *weights, const float *x, int64_t n, float *dst) {
     cpu_multiply(&(cpu_product){.m = a->t,
-                                .n = a->d,
+                                .n = a->wide_d,
                                 .k = n,
                                 .a = weights,
                                 .a_row = 1,
@@ -279,7 +279,7 @@ static void backward_block(const attention *a, float *slot, int64_t row_head, in
         add_table(a, slot + l->diff_scores, first, n, tables_of(a) + row_head * a->table_floats);
     if (diff_q) {
         cpu_multiply(&(cpu_product){.m = n,
-                                    .n = a->d,
+                                    .n = a->wide_d,
                                     .k = a->t,
                                     .a = slot + l->diff_scores,
                                     .a_row = a->wide_t,

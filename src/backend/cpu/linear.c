@@ -1,20 +1,33 @@
-/* dst = act(src W^T + b): rows [mb, ic] and [oc, ic] plain; the rows are vectors or tokens. The bias is written to a tile of dst
- * before the product is added to it, and a tile is smaller than the caches (gemm.h). */
+/* dst = act(src W^T + b): rows [mb, ic] and [oc, ic] plain; the rows are vectors or tokens.
+ *
+ * Where the processor suits it, weights are packed after each change (packed.h), for forward and for the gradient of src. Otherwise, and
+ * in training where a few rows do not make up for it, products are those of gemm.h; there the bias is written to a tile of dst before the
+ * product is added to it, and a tile is smaller than the caches. */
 #include <string.h>
 
 #include "backend/cpu/act.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/packed.h"
+
+enum { ROWS_TO_PACK = 64 }; /* of a batch in training: packing costs as much as the products of a few rows */
 
 typedef struct linear {
     ki_kernel base;
     int mb, ic, oc;
     bool trains;
     cpu_act_fn *act; /* NULL: none */
+    bool packs;
+    cpu_packed weights, weights_across; /* for forward, and for the gradient of src if it is wanted */
     ki_binding b;
 } linear;
 
-static void linear_free(ki_kernel *kernel) { ki_free(kernel); }
+static void linear_free(ki_kernel *kernel) {
+    linear *k = (linear *)kernel;
+    cpu_packed_release(&k->weights);
+    cpu_packed_release(&k->weights_across);
+    ki_free(k);
+}
 
 static kith_status check_sides(int64_t mb, int64_t ic, int64_t oc, kith_error *err) {
     if (mb > INT32_MAX || ic > INT32_MAX || oc > INT32_MAX)
@@ -36,14 +49,26 @@ static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec
     k->oc = (int)oc;
     k->act = spec->has_act ? cpu_act_of(spec->act) : NULL;
     k->trains = spec->wants_diff_params && !spec->keeps_params;
+    k->packs = cpu_packs() && (spec->mode == KI_INFER || mb >= ROWS_TO_PACK);
     *ret_info = (ki_kernel_info){.backward_reads_src = k->trains, .skips_diffs = true};
     *ret_kernel = &k->base;
     return KITH_OK;
 }
 
 static kith_status linear_bind(ki_kernel *kernel, const ki_binding *binding, kith_error *err) {
+    linear *k = (linear *)kernel;
+    k->b = *binding;
+    if (!k->packs) return KITH_OK;
+    KI_TRY(cpu_packed_init(&k->weights, k->oc, k->ic, binding->param[KI_B].value, err));
+    return binding->diff_src[0] ? cpu_packed_init(&k->weights_across, k->ic, k->oc, false, err) : KITH_OK;
+}
+
+static kith_status linear_pack(ki_kernel *kernel, kith_error *err) {
     (void)err;
-    ((linear *)kernel)->b = *binding;
+    linear *k = (linear *)kernel;
+    const float *weights = k->b.param[KI_W].value;
+    if (k->weights.panels) cpu_packed_fill(&k->weights, weights, false, k->b.param[KI_B].value);
+    if (k->weights_across.panels) cpu_packed_fill(&k->weights_across, weights, true, NULL);
     return KITH_OK;
 }
 
@@ -69,6 +94,15 @@ static bool fuses_act(ki_act how) {
 static kith_status linear_forward(ki_kernel *kernel, kith_error *err) {
     (void)err;
     const linear *k = (linear *)kernel;
+    if (k->packs) {
+        cpu_packed_run(&(cpu_packed_product){.with = &k->weights,
+                                             .m = k->mb,
+                                             .a = k->b.src[0],
+                                             .dst = k->b.dst,
+                                             .finish = k->act ? apply_act : NULL,
+                                             .context = k});
+        return KITH_OK;
+    }
     const bool has_bias = k->b.param[KI_B].value;
     const cpu_gemm product = {.m = k->mb,
                               .n = k->oc,
@@ -143,18 +177,25 @@ static kith_status linear_backward(ki_kernel *kernel, kith_error *err) {
     const float *diff_dst = k->b.diff_dst[0];
     if (k->trains && k->b.param[KI_W].diff)
         add_grads(k->mb, k->ic, k->oc, k->b.src[0], diff_dst, k->b.param[KI_W].diff, k->b.param[KI_B].diff);
+    if (!k->b.diff_src[0]) return KITH_OK;
+    if (k->packs) {
+        cpu_packed_run(&(cpu_packed_product){
+            .with = &k->weights_across, .m = k->mb, .a = diff_dst, .dst = k->b.diff_src[0]});
+        return KITH_OK;
+    }
     const cpu_gemm product = {.m = k->mb,
                               .n = k->ic,
                               .k = k->oc,
                               .a = diff_dst,
                               .b = k->b.param[KI_W].value,
                               .c = k->b.diff_src[0]};
-    if (product.c) cpu_gemm_run(&product);
+    cpu_gemm_run(&product);
     return KITH_OK;
 }
 
 const ki_kernel_type cpu_linear = {.create = linear_create,
                                    .bind = linear_bind,
+                                   .pack = linear_pack,
                                    .forward = linear_forward,
                                    .backward = linear_backward,
                                    .free = linear_free,

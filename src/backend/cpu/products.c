@@ -1,9 +1,11 @@
-/* Products of small matrices. The loop is written once, with the compilers' vector types, and compiled for several
+/* Products of matrices in the caches. The loop is written once, with the compilers' vector types, and compiled for several
  * instruction sets. All versions add in the same order; those with fused multiply-add round differently from those without. */
 #include "backend/cpu/products.h"
 
 #include <stddef.h>
 #include <string.h>
+
+#include "backend/cpu/dnnl.h"
 
 enum { AHEAD = 8 }; /* rows */
 
@@ -47,42 +49,67 @@ void cpu_panels_of_transpose(const float *x, int64_t pitch, int64_t n, int64_t c
     }
 }
 
-/* ROWS x LANES accumulators of WIDTH columns each, for all rows of PANELS panels from the place on; the loops over them are unrolled
- * whole, so that the accumulators live in registers. */
-#define COLUMNS(name, target, WIDTH, ROWS, PANELS)                                                         \
-    target static void name(const cpu_product *p, int64_t first) {                                         \
-        typedef float lane __attribute__((vector_size(4 * (WIDTH)), aligned(4)));                          \
-        enum { LANES = (PANELS)*CPU_PANEL / (WIDTH) };                                                     \
-        const float *b = p->b + first * p->k;                                                              \
-        const int64_t n = p->k, a_row = p->a_row, a_k = p->a_k, panel = n * CPU_PANEL;                     \
-        for (int64_t i = 0; i < p->m; i += (ROWS)) {                                                       \
-            lane sum[ROWS][LANES];                                                                         \
-            UNROLL for (int r = 0; r < (ROWS); r++) {                                                      \
-                UNROLL for (int l = 0; l < LANES; l++) sum[r][l] = (lane){0};                              \
-            }                                                                                              \
-            const float *a = p->a + i * a_row;                                                             \
-            for (int64_t k = 0; k < n; k++, a += a_k) {                                                    \
-                const float *from = b + k * CPU_PANEL;                                                     \
-                lane y[LANES];                                                                             \
-                UNROLL for (int l = 0; l < LANES; l++) {                                                   \
-                    y[l] =                                                                                 \
-                        *(const lane *)(from + l * (WIDTH) / CPU_PANEL * panel + l * (WIDTH) % CPU_PANEL); \
-                }                                                                                          \
-                UNROLL for (int r = 0; r < (ROWS); r++) {                                                  \
-                    const float x = a[r * a_row];                                                          \
-                    UNROLL for (int l = 0; l < LANES; l++) sum[r][l] = sum[r][l] + y[l] * x;               \
-                }                                                                                          \
-            }                                                                                              \
-            UNROLL for (int r = 0; r < (ROWS); r++) {                                                      \
-                float *dst = p->dst + (i + r) * p->dst_pitch + first;                                      \
-                UNROLL for (int l = 0; l < LANES; l++) {                                                   \
-                    lane *to = (lane *)(dst + l * (WIDTH));                                                \
-                    *to = p->adds ? *to + sum[r][l] : sum[r][l];                                           \
-                }                                                                                          \
-            }                                                                                              \
-        }                                                                                                  \
+/* ROWS x LANES accumulators of WIDTH columns each, for rows from `i` on and PANELS panels from the place `first` on; the loops over them
+ * are unrolled whole, so that the accumulators live in registers. */
+#define STRIPE(name, target, WIDTH, ROWS, PANELS)                                                         \
+    target static void name##_##ROWS(const cpu_product *p, int64_t first, int64_t i) {                    \
+        typedef float lane __attribute__((vector_size(4 * (WIDTH)), aligned(4)));                         \
+        enum { LANES = (PANELS)*CPU_PANEL / (WIDTH) };                                                    \
+        const int64_t panel = p->b_panel ? p->b_panel : p->k * CPU_PANEL, left = p->n - first;            \
+        const int64_t n = p->k, a_row = p->a_row, a_k = p->a_k;                                           \
+        const float *a = p->a + i * a_row, *b = p->b + first / CPU_PANEL * panel;                         \
+        lane sum[ROWS][LANES];                                                                            \
+        UNROLL for (int r = 0; r < (ROWS); r++) {                                                         \
+            UNROLL for (int l = 0; l < LANES; l++) {                                                      \
+                sum[r][l] = p->bias ? *(const lane *)(p->bias + first + l * (WIDTH)) : (lane){0};         \
+            }                                                                                             \
+        }                                                                                                 \
+        for (int64_t k = 0; k < n; k++, a += a_k) {                                                       \
+            const float *from = b + k * CPU_PANEL;                                                        \
+            lane y[LANES];                                                                                \
+            UNROLL for (int l = 0; l < LANES; l++) {                                                      \
+                y[l] = *(const lane *)(from + l * (WIDTH) / CPU_PANEL * panel + l * (WIDTH) % CPU_PANEL); \
+            }                                                                                             \
+            UNROLL for (int r = 0; r < (ROWS); r++) {                                                     \
+                const float x = a[r * a_row];                                                             \
+                UNROLL for (int l = 0; l < LANES; l++) sum[r][l] = sum[r][l] + y[l] * x;                  \
+            }                                                                                             \
+        }                                                                                                 \
+        UNROLL for (int r = 0; r < (ROWS); r++) {                                                         \
+            float *dst = p->dst + (i + r) * p->dst_pitch + first;                                         \
+            UNROLL for (int l = 0; l < LANES; l++) {                                                      \
+                const lane made = sum[r][l];                                                              \
+                if (left >= (l + 1) * (WIDTH)) {                                                          \
+                    lane *to = (lane *)(dst + l * (WIDTH));                                               \
+                    *to = p->adds ? *to + made : made;                                                    \
+                } else {                                                                                  \
+                    store_some((const float *)&made, left - l * (WIDTH), p->adds, dst + l * (WIDTH));     \
+                }                                                                                         \
+            }                                                                                             \
+        }                                                                                                 \
     }
 
+/* The first n, where an edge cuts a vector. */
+static void store_some(const float *made, int64_t n, bool adds, float *dst) {
+    for (int64_t i = 0; i < n; i++) dst[i] = adds ? dst[i] + made[i] : made[i];
+}
+
+/* All rows of PANELS panels: stripes of 6 rows and what is left. */
+#define COLUMNS(name, target, WIDTH, PANELS)                                              \
+    STRIPE(name, target, WIDTH, 1, PANELS)                                                \
+    STRIPE(name, target, WIDTH, 2, PANELS)                                                \
+    STRIPE(name, target, WIDTH, 3, PANELS)                                                \
+    STRIPE(name, target, WIDTH, 4, PANELS)                                                \
+    STRIPE(name, target, WIDTH, 5, PANELS)                                                \
+    STRIPE(name, target, WIDTH, 6, PANELS)                                                \
+    static void name(const cpu_product *p, int64_t first) {                               \
+        static stripe *const rest[] = {name##_1, name##_2, name##_3, name##_4, name##_5}; \
+        int64_t i = 0;                                                                    \
+        for (; i + CPU_STRIPE <= p->m; i += CPU_STRIPE) name##_6(p, first, i);            \
+        if (i < p->m) rest[p->m - i - 1](p, first, i);                                    \
+    }
+
+typedef void stripe(const cpu_product *p, int64_t first, int64_t i);
 /* Columns from the place on, of so many panels. */
 typedef void columns(const cpu_product *p, int64_t first);
 
@@ -93,9 +120,16 @@ typedef struct kernel {
 } kernel;
 
 #if defined(__aarch64__)
-COLUMNS(base_1, , 4, 6, 1)
+COLUMNS(base_1, , 4, 1)
 #else
-COLUMNS(base_1, , 4, 2, 1)
+/* Two rows are what the registers have room for. */
+STRIPE(base_1, , 4, 1, 1)
+STRIPE(base_1, , 4, 2, 1)
+static void base_1(const cpu_product *p, int64_t first) {
+    int64_t i = 0;
+    for (; i + 2 <= p->m; i += 2) base_1_2(p, first, i);
+    if (i < p->m) base_1_1(p, first, i);
+}
 #endif
 static const kernel base = {{base_1}, 1};
 
@@ -103,18 +137,19 @@ static const kernel base = {{base_1}, 1};
 #define AVX2 __attribute__((target("avx2,fma")))
 #define AVX512 __attribute__((target("avx512f,avx2,fma")))
 
-COLUMNS(avx2_1, AVX2, 8, 6, 1)
+COLUMNS(avx2_1, AVX2, 8, 1)
 static const kernel avx2 = {{avx2_1}, 1};
 
-COLUMNS(avx512_1, AVX512, 16, 6, 1)
-COLUMNS(avx512_2, AVX512, 16, 6, 2)
-COLUMNS(avx512_3, AVX512, 16, 6, 3)
-COLUMNS(avx512_4, AVX512, 16, 6, 4)
+COLUMNS(avx512_1, AVX512, 16, 1)
+COLUMNS(avx512_2, AVX512, 16, 2)
+COLUMNS(avx512_3, AVX512, 16, 3)
+COLUMNS(avx512_4, AVX512, 16, 4)
 static const kernel avx512 = {{avx512_1, avx512_2, avx512_3, avx512_4}, 4};
 
+/* oneDNN's choice, which ONEDNN_MAX_CPU_ISA can lower. */
 static const kernel *best(void) {
-    if (__builtin_cpu_supports("avx512f")) return &avx512;
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &avx2 : &base;
+    if (cpu_block() == 16) return &avx512;
+    return cpu_block() == 8 && __builtin_cpu_supports("fma") ? &avx2 : &base;
 }
 #else
 static const kernel *best(void) { return &base; }
