@@ -56,6 +56,8 @@ unsigned ki_objective_start_taps(const ki_objective *objective);
 kith_status ki_objective_start(ki_objective *objective, ki_tap tap, const ki_features *features,
                                kith_error *err);
 
+/* Rows without a class come last, and their label is -1: images of a data set that has no labels. The loss, its miner and memory, and
+ * terms that do not say counts_all see the rows before them, as if those were the batch. */
 typedef struct ki_batch {
     int64_t m;
     const int32_t *label;

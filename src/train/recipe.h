@@ -10,6 +10,17 @@
  *
  * A recipe for features made elsewhere has data: {features: X.npy} and no input: section.
  *
+ * Several data sets are a list, each with a section of its own; some may have no labels:
+ *
+ *     data:
+ *       - {root: birds, validation: 0.2, weight: 2}
+ *       - {root: snapshots, labels: none}
+ *
+ * Other networks that see the batches beside the one that learns (docs/adr/0150):
+ *
+ *     teachers:
+ *       - {weights: resnet50.safetensors, pool: both}
+ *
  * Reading one checks every key and value of every section before any other file is opened, and fills in every
  * default. `root` then contains every key, and reading its text again gives the same run. */
 #ifndef KI_RECIPE_H
@@ -24,6 +35,7 @@
 #include "kith/data.h"
 #include "kith/model.h"
 #include "net/net.h"
+#include "objective/reg/tap.h"
 #include "optim/optim.h"
 
 typedef enum ki_select { KI_SELECT_VALIDATION, KI_SELECT_TEST, KI_SELECT_LAST } ki_select;
@@ -61,6 +73,15 @@ typedef struct ki_recipe_model {
     const ki_value *settings;    /* the backbone's own options, or NULL */
 } ki_recipe_model;
 
+/* An item of teachers: */
+typedef struct ki_recipe_teacher {
+    const char *weights;      /* a file, a run's folder or hub:NAME, as it is found */
+    const char *backbone;     /* "": the file's */
+    int pool;                 /* a ki_pooling, after KI_POOL_OF_FILE */
+    const ki_value *settings; /* the backbone's own options, or NULL */
+} ki_recipe_teacher;
+enum { KI_POOL_OF_FILE };
+
 typedef struct ki_recipe_eval {
     int64_t every;            /* steps between evaluations; 0: at the start and at the end only */
     const ki_value *k;        /* R@K for these */
@@ -87,7 +108,7 @@ typedef struct ki_recipe {
 
     /* Top level. */
     const ki_value *data, *model_map, *input, *batch_map, *objective, *optim_map, *eval_map, *checkpoint_map,
-        *loader_map;
+        *loader_map, *teachers_list;
     int64_t seed, threads, folds, seeds;
     const char *device;
     int precision; /* a ki_precision */
@@ -99,6 +120,8 @@ typedef struct ki_recipe {
     ki_recipe_model model;
     ki_adaptation adapt; /* model.freeze and model.lora */
     const char *lora_layer[KI_MOST_LORA_LAYERS];
+    ki_recipe_teacher teacher[KI_MOST_TEACHERS];
+    int n_teachers;
     ki_sampler_settings batch;
     ki_optim_settings optim;
     ki_recipe_eval eval;
