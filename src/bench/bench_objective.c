@@ -48,7 +48,7 @@ static kith_status time_on_device(const kith_bench_objective_options *options, k
         .m = n, .label = label, .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = n, .cols = options->dim}};
     *ret_result = (kith_bench_objective_result){
         .batch = n, .dim = options->dim, .n_steps = options->n_steps, .n_threads = ki_threads()};
-    KI_CHECK(ki_placed_new(options->device, objective->core, &batch, &placed, err));
+    KI_CHECK(ki_placed_new(options->device, objective->core, &batch, 0, &placed, err));
     double seconds[KI_PLACED_RUNS];
     KI_CHECK(ki_placed_time(placed, &batch, options->n_steps, seconds, &ret_result->value, err));
     ret_result->seconds = ki_bench_median(seconds, KI_PLACED_RUNS);

@@ -14,7 +14,7 @@
  *
  *     data:
  *       - {root: birds, validation: 0.2, weight: 2}
- *       - {root: snapshots, labels: none}
+ *       - {root: snapshots, labels: false}
  *
  * Other networks that see the batches beside the one that learns (docs/adr/0150):
  *

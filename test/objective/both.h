@@ -38,10 +38,14 @@ static inline device_batch device_batch_new(int64_t m, int64_t dim, int64_t c, i
     b.tap[KI_TAP_POOLED] = device_numbers(&rng, m * c, 0);
     b.tap[KI_TAP_MAP] = device_numbers(&rng, m * c * h * w, 0);
     b.tap[KI_TAP_WEIGHT] = device_numbers(&rng, dim * c, -100);
-    b.sizes = (ki_sizes){.n_classes = DEVICE_CLASSES, .embedding = dim, .pooled = c, .map = c};
+    b.tap[KI_TAP_TEACHER] = device_numbers(&rng, m * (c + 2), -100);
+    b.tap[KI_TAP_TEACHER + 1] = device_numbers(&rng, m * (c + 5), -100);
+    b.sizes = (ki_sizes){
+        .n_classes = DEVICE_CLASSES, .embedding = dim, .pooled = c, .map = c, .teacher = {c + 2, c + 5}};
     b.batch = (ki_batch){.m = m, .label = b.label, .step = 3};
     const int64_t cols[KI_N_TAPS] = {
-        [KI_TAP_MAP] = c * h * w, [KI_TAP_POOLED] = c, [KI_TAP_EMBEDDING] = dim, [KI_TAP_WEIGHT] = c};
+        [KI_TAP_MAP] = c * h * w, [KI_TAP_POOLED] = c,      [KI_TAP_EMBEDDING] = dim,
+        [KI_TAP_WEIGHT] = c,      [KI_TAP_TEACHER] = c + 2, [KI_TAP_TEACHER + 1] = c + 5};
     for (int tap = 0; tap < KI_N_TAPS; tap++) {
         if (b.tap[tap])
             b.batch.tap[tap] =
@@ -109,7 +113,7 @@ static inline void device_run_prepare(device_run *run, ki_backend *backend, ki_o
         const size_t bytes = edge.pitch ? edge.bytes / (size_t)b->c * (size_t)edge.pitch : edge.bytes;
         void *data = device_take(run, bytes);
         run->in.tap_edge[tap] = edge;
-        run->in.diff[tap] = device_take(run, bytes);
+        if (!ki_tap_is_teacher(tap)) run->in.diff[tap] = device_take(run, bytes);
         assert_ok(backend->type->memory.import(backend, &edge, data, b->tap[tap], &err), &err);
         run->in.tap[tap] = data;
         if (tap == KI_TAP_WEIGHT)
