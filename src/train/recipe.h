@@ -35,7 +35,7 @@
 #include "kith/data.h"
 #include "kith/model.h"
 #include "net/net.h"
-#include "objective/reg/tap.h"
+#include "objective/objective.h"
 #include "optim/optim.h"
 
 typedef enum ki_select { KI_SELECT_VALIDATION, KI_SELECT_TEST, KI_SELECT_LAST } ki_select;
@@ -180,6 +180,20 @@ kith_status ki_recipe_read_adaptation(ki_recipe *recipe, kith_error *err);
 /* The model's section with every key, and with every key of model.lora if that is given. */
 kith_status ki_recipe_fill_model(ki_arena *arena, const ki_option *table, const ki_value *section,
                                  ki_value **ret_map, kith_error *err);
+
+/* ---- recipe_list.c ---- */
+
+extern const ki_option ki_recipe_teacher_options[];
+/* teachers: of the recipe's tree. */
+kith_status ki_recipe_read_teachers(ki_recipe *recipe, kith_error *err);
+/* KITH_EINVAL names a teacher that no term reads. */
+kith_status ki_recipe_check_teachers(const ki_recipe *recipe, const ki_objective *objective, kith_error *err);
+/* The name of its pooling; NULL: its file says it. */
+const char *ki_recipe_teacher_pool(const ki_recipe_teacher *teacher);
+/* A backbone's own options as "key=value,key=value". */
+kith_status ki_recipe_settings_text(const ki_value *map, char *ret, size_t bytes, kith_error *err);
+/* Every item of the list gets every key of the table. */
+kith_status ki_recipe_fill_list(ki_arena *arena, const ki_option *table, ki_value *list, kith_error *err);
 
 /* ---- recipe_fill.c ---- */
 

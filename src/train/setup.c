@@ -105,19 +105,6 @@ static kith_status open_data(ki_train_state *run, kith_error *err) {
 
 /* ---- network ---- */
 
-static kith_status settings_text(const ki_value *map, char *ret, size_t bytes, kith_error *err) {
-    size_t used = 0;
-    ret[0] = '\0';
-    for (const ki_value *v = map ? map->first : NULL; v; v = v->next) {
-        const int n = ki_snprintf(ret + used, bytes - used, "%s%s=%s", used ? "," : "", v->key,
-                                  v->kind == KI_VALUE_SCALAR ? v->text : "");
-        if (n < 0 || (size_t)n >= bytes - used)
-            return ki_fail(err, KITH_EINVAL, "model.settings is too long");
-        used += (size_t)n;
-    }
-    return KITH_OK;
-}
-
 static kith_status open_network(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
     char settings[512];
@@ -125,7 +112,8 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
         .precision = (ki_precision)r->precision, .tf32 = r->tf32, .deterministic = r->deterministic};
     KI_TRY(ki_train_choose_device(r, run->comm, &backend.device, err));
     KI_TRY(ki_backend_open(r->device, &backend, &run->backend, err));
-    KI_TRY(settings_text(r->model.settings, settings, sizeof settings, err));
+    const kith_status written = ki_recipe_settings_text(r->model.settings, settings, sizeof settings, err);
+    if (written != KITH_OK) return ki_prefix(err, written, "model");
     bool has_weights = false;
     KI_TRY(ki_train_check_weights(run, &has_weights, err));
     const int64_t map_channels = r->model.map_channels ? r->model.map_channels : KITH_NONE;
@@ -172,6 +160,16 @@ static int64_t tap_channels(const ki_net *net, const char *tap) {
     return ki_graph_node(net->graph, node)->shape.dim[1];
 }
 
+/* They see what the network sees. A run goes on only with the teachers that it began with. */
+static kith_status open_teachers(ki_train_state *run, kith_error *err) {
+    const ki_recipe *r = run->recipe;
+    for (int t = 0; t < r->n_teachers; t++) {
+        KI_TRY(ki_teacher_open(r, t, run->net.c, run->net.h, run->backend, &run->teacher[t], err));
+        KI_TRY(ki_train_check_teacher(run, t, err));
+    }
+    return KITH_OK;
+}
+
 static kith_status make_learner(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
     ki_sizes sizes = {.n_classes = run->n_classes,
@@ -180,6 +178,7 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                       .map = tap_channels(&run->net, "map"),
                       .no_map = ki_net_takes_vectors(&run->net),
                       .heads = run->net.heads};
+    for (int t = 0; t < r->n_teachers; t++) sizes.teacher[t] = ki_teacher_width(&run->teacher[t]);
     ki_train_share_out(run, &sizes);
     KI_TRY(ki_objective_new(r->objective, &sizes, (uint64_t)r->seed, &run->objective, err));
     ki_train_choose_variants(run);
@@ -197,6 +196,9 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
         .transform = &run->train_transform,
         .frozen_bn = r->model.bn == 1,
         .seed = (uint64_t)r->seed,
+        .teacher = run->teacher,
+        .n_teachers = r->n_teachers,
+        .n_unlabelled = run->n_unlabelled,
         .optim = &r->optim};
     KI_TRY(ki_learner_new(&settings, &run->learner, err));
     int64_t batch = r->eval.batch ? r->eval.batch : run->batch;
@@ -317,6 +319,7 @@ static kith_status prepare(ki_train_state *run, ki_sampler **ret_sampler, kith_e
     KI_TRY(open_data(run, err));
     KI_TRY(ki_train_check_data(run, err));
     KI_TRY(open_network(run, err));
+    KI_TRY(open_teachers(run, err));
     run->batch = ki_sampler_batch_size(&run->recipe->batch);
     KI_TRY(ki_train_make_sampler(run, ret_sampler, err));
     count_steps(run);
@@ -375,6 +378,7 @@ void ki_train_release(ki_train_state *run) {
     ki_learner_free(run->learner);
     ki_device_comm_close(run->device_comm);
     ki_objective_free(run->objective);
+    for (int t = 0; t < KI_MOST_TEACHERS; t++) ki_teacher_release(&run->teacher[t]);
     ki_params_free(run->params);
     ki_net_release(&run->test_net);
     ki_net_release(&run->net);

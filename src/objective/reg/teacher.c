@@ -8,7 +8,7 @@ kith_status ki_teacher_check(const ki_sizes *sizes, int64_t teacher, const char 
     if (n == 0) {
         ki_fail(err, KITH_EINVAL, "%s learns from a teacher, and there is none", method);
         return ki_hint(err, KITH_EINVAL,
-                       "a recipe lists teachers: [{weights: FILE}]; arrays are given as teacher.npy");
+                       "a recipe lists teachers: [{weights: FILE}]; kith objective takes --teacher T.npy");
     }
     ki_fail(err, KITH_EINVAL, "%s: teacher is %lld; there %s %d, numbered from 0", method, (long long)teacher,
             n == 1 ? "is" : "are", n);
