@@ -250,6 +250,7 @@ static kith_status anchor_set(ki_recipe *r, const char *set, kith_error *err) {
     key[n] = '\0';
     if (!is_place(key)) return KITH_OK;
     ki_value *v = at_path(r->root, key);
+    if (v && v->kind == KI_VALUE_SCALAR && strcmp(v->text, "false") == 0) return KITH_OK; /* labels: false */
     if (!v || v->kind != KI_VALUE_SCALAR || !*v->text) return KITH_OK;
     KI_TRY(ki_path_absolute(v->text, &path, err));
     v->text = ki_arena_strdup(&r->arena, path.s);
@@ -291,6 +292,8 @@ static kith_status read_tree(const ki_recipe_source *source, ki_recipe *r, kith_
 static kith_status fill_section(ki_recipe *r, const ki_recipe_section *section, kith_error *err) {
     ki_value *filled = NULL;
     const ki_value *given = ki_value_get(r->root, section->name);
+    if (given && given->kind == KI_VALUE_LIST && strcmp(section->name, "data") == 0)
+        return ki_recipe_fill_list(&r->arena, section->options, (ki_value *)given, err);
     if (strcmp(section->name, "optim") == 0)
         KI_TRY(ki_recipe_fill_optim(&r->arena, given, &filled, err));
     else if (strcmp(section->name, "objective") == 0)
@@ -326,19 +329,33 @@ static kith_status fill(ki_recipe *r, kith_error *err) {
     return KITH_OK;
 }
 
+/* Of a set without classes nothing can be held out. */
+static bool says_what_validates(const ki_value *set) {
+    static const char *const keys[] = {"validation", "folds", "split"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (ki_value_get(set, keys[i])) return true;
+    }
+    return ki_data_lacks_labels(set);
+}
+
 /* Fair by default: if the recipe does not mention validation, part of the training classes is held out. */
 static kith_status hold_out(ki_recipe *r, kith_error *err) {
     ki_value *data = (ki_value *)ki_value_get(r->root, "data");
     const ki_value *eval = ki_value_get(r->root, "eval"), *select = ki_value_get(eval, "select");
-    static const char *const keys[] = {"validation", "folds", "split"};
     if (!data || (select && select->kind == KI_VALUE_SCALAR && strcmp(select->text, "validation") != 0))
         return KITH_OK;
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        if (ki_value_get(data, keys[i])) return KITH_OK;
-    }
     const ki_value *folds = ki_value_get(r->root, "folds");
     if (folds && folds->kind == KI_VALUE_SCALAR && strcmp(folds->text, "1") != 0) return KITH_OK;
-    return ki_recipe_set(&r->arena, r->root, "data.validation=0.2", err);
+    if (data->kind != KI_VALUE_LIST)
+        return says_what_validates(data) ? KITH_OK
+                                         : ki_recipe_set(&r->arena, r->root, "data.validation=0.2", err);
+    char set[48];
+    int i = 0;
+    for (const ki_value *v = data->first; v; v = v->next, i++) {
+        ki_snprintf(set, sizeof set, "data.%d.validation=0.2", i);
+        if (!says_what_validates(v)) KI_TRY(ki_recipe_set(&r->arena, r->root, set, err));
+    }
+    return KITH_OK;
 }
 
 /* ---- the sections ---- */
@@ -490,6 +507,7 @@ static kith_status check_objective(ki_recipe *r, kith_error *err) {
     }
     KI_TRY(ki_objective_outline(r->objective, &sizes, &objective, err));
     kith_status status = read_variants(r, objective, err);
+    r->reads_classes = ki_objective_reads_classes(objective);
     if (status == KITH_OK) status = ki_recipe_check_teachers(r, objective, err);
     ki_objective_free(objective);
     return status;
@@ -522,7 +540,8 @@ static kith_status read_sections(ki_recipe *r, kith_error *err) {
     KI_TRY(ki_data_check(r->data, r->folds, err));
     r->is_features = ki_data_is_features(r->data);
     const ki_value *root = ki_value_get(r->data, "root"), *features = ki_value_get(r->data, "features");
-    if ((!root || !*root->text) && (!features || !*features->text)) {
+    const bool is_list = r->data && r->data->kind == KI_VALUE_LIST;
+    if (!is_list && (!root || !*root->text) && (!features || !*features->text)) {
         ki_fail(err, KITH_EINVAL, "data: there is no root");
         return ki_hint(err, KITH_EINVAL,
                        r->is_features ? "say where the features are, as in --set data.features=X.npy"

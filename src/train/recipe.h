@@ -123,6 +123,8 @@ typedef struct ki_recipe {
     ki_recipe_teacher teacher[KI_MOST_TEACHERS];
     int n_teachers;
     ki_sampler_settings batch;
+    const char *
+        reads_classes; /* the first term of the objective that counts images with a class alone; NULL: none does */
     ki_optim_settings optim;
     ki_recipe_eval eval;
     int64_t n_k, k[32];

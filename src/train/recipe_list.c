@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "hub/name.h"
 #include "net/model_file.h"
 #include "train/recipe.h"
 
@@ -48,6 +49,8 @@ static kith_status read_teacher(ki_recipe *r, const ki_value *v, int t, kith_err
         return ki_hint(err, KITH_EINVAL, "name its file, as in teachers: [{weights: FILE}]");
     }
     const kith_status status = ki_model_file_find(teacher->weights, file, sizeof file, err);
+    /* Opening it says why not; a recipe may be read where its weights are not. */
+    if (status == KITH_ENOTFOUND && ki_hub_is_name(teacher->weights)) return KITH_OK;
     if (status != KITH_OK) return ki_prefix(err, status, "%s.weights", where);
     teacher->weights = ki_arena_strdup(&r->arena, file);
     return teacher->weights ? KITH_OK : ki_fail_memory(err, strlen(file), "a path");

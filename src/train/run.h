@@ -89,6 +89,7 @@ typedef struct ki_train_state {
     ki_items train, validation, test, seen;
     int32_t *class_of; /* by the data set's label: 0 … n_classes - 1, or -1 when not trained on */
     int32_t n_classes;
+    int64_t n_labelled; /* training images that have a class */
 
     ki_backend *backend;
     ki_net net;

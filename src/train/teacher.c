@@ -1,14 +1,17 @@
 /* Opening teachers, and their plans. */
 #include "train/teacher.h"
 
+#include <limits.h>
+
 #include "embed/preprocess.h"
+#include "hub/name.h"
 #include "kith/eval.h"
 #include "net/model_file.h"
 #include "train/recipe.h"
 
 static kith_status open_net(const ki_recipe_teacher *t, int64_t c, int64_t side, uint64_t seed,
                             ki_backend *backend, ki_teacher *ret, kith_error *err) {
-    char settings[512];
+    char settings[512], file[PATH_MAX];
     KI_TRY(ki_recipe_settings_text(t->settings, settings, sizeof settings, err));
     const kith_model_options options = {.size = sizeof(kith_model_options),
                                         .backbone = *t->backbone ? t->backbone : NULL,
@@ -20,6 +23,8 @@ static kith_status open_net(const ki_recipe_teacher *t, int64_t c, int64_t side,
                                         .width = side,
                                         .pool = ki_recipe_teacher_pool(t),
                                         .classes = KITH_NONE};
+    if (ki_hub_is_name(t->weights))
+        return ki_model_file_find(t->weights, file, sizeof file, err); /* says why not */
     KI_TRY(kith_file_hash(t->weights, ret->hash, err));
     KI_TRY(ki_model_file_open(&options, backend, &ret->net, &ret->params, NULL, err));
     if (ret->net.c == c && ret->net.h == side && ret->net.w == side) return KITH_OK;
