@@ -229,8 +229,10 @@ kith_status kith_dataset_open_recipe(const char *recipe_path, kith_dataset **ret
     KI_CHECK(ki_run_paths_beside(recipe_path, &paths, err));
     for (size_t i = 0; i < KI_N_DATA_PLACES; i++) {
         const ki_value *first = is_list(section) ? section->first : section;
-        for (const ki_value *v = first; v; v = is_list(section) ? v->next : NULL)
+        for (const ki_value *v = first; v; v = is_list(section) ? v->next : NULL) {
+            if (strcmp(ki_data_places[i], "labels") == 0 && ki_data_lacks_labels(v)) continue;
             KI_CHECK(ki_run_paths_resolve(&paths, &arena, v, ki_data_places[i], err));
+        }
     }
     status = section ? ki_data_open(section, ret_set, err)
                      : ki_fail(err, KITH_EINVAL, "there is no data: section");

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "net/depth.h"
+#include "objective/check.h"
 #include "train/learner_inside.h"
 #include "train/taps.h"
 
@@ -251,6 +252,8 @@ static kith_status check(const ki_learner_settings *s, kith_error *err) {
     if (!ki_engine_of(s->backend))
         return ki_fail(err, KITH_EUNSUPPORTED, "backend %s cannot evaluate objectives",
                        s->backend->type->name);
+    const int64_t m = ki_comm_is_alone(s->comm) ? s->batch : s->whole;
+    KI_TRY(ki_batch_check_labelled(s->objective, m, m - s->n_unlabelled, err));
     if (ki_objective_term_count(s->objective) > KI_LEARNER_MOST_TERMS)
         return ki_fail(err, KITH_EINVAL, "the objective has %zu terms; at most %d are possible",
                        ki_objective_term_count(s->objective), KI_LEARNER_MOST_TERMS);

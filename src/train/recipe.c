@@ -261,8 +261,10 @@ static kith_status resolve_places(ki_recipe *r, kith_error *err) {
     for (size_t i = 0; i < N_PLACES; i++) {
         const ki_value *section = ki_value_get(r->root, places[i].section);
         const bool is_list = section && section->kind == KI_VALUE_LIST;
-        for (const ki_value *v = is_list ? section->first : section; v; v = is_list ? v->next : NULL)
+        for (const ki_value *v = is_list ? section->first : section; v; v = is_list ? v->next : NULL) {
+            if (strcmp(places[i].key, "labels") == 0 && ki_data_lacks_labels(v)) continue;
             KI_TRY(ki_run_paths_resolve(&r->paths, &r->arena, v, places[i].key, err));
+        }
     }
     return KITH_OK;
 }
