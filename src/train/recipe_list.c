@@ -78,7 +78,7 @@ kith_status ki_recipe_check_teachers(const ki_recipe *r, const ki_objective *obj
         if (ki_objective_taps(objective) & KI_TAP_BIT(ki_tap_of_teacher(t))) continue;
         ki_fail(err, KITH_EINVAL, "teachers.%d: no term of the objective learns from it", t);
         return ki_hint(err, KITH_EINVAL,
-                       "add a regularizer with teacher: %d, such as relational or match, or leave it out", t);
+                       "add a regularizer with teacher: %d (`kith list regularizers`), or leave it out", t);
     }
     return KITH_OK;
 }
