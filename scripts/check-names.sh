@@ -11,7 +11,7 @@ set -eu
 cd "${1:-$(dirname "$0")/..}"
 names=$(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' src/objective/*/table.def)
 # Plain English, so that they may begin a word.
-plain="all angular binomial circle contrastive density entropy hard histogram lifted margin raw triplet"
+plain="all angular binomial circle contrastive density entropy hard histogram lifted margin match raw triplet"
 # Identifiers that others have: ki_raw of the backend's unread numbers, ki_histogram of the report's charts.
 shared="all histogram margin raw"
 # Strings that others have: a choice "all" of several commands, the shape "circle" of pictures, the option "margin"

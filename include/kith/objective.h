@@ -29,6 +29,9 @@ extern "C" {
 
 typedef struct kith_objective kith_objective;
 
+/* Teachers at most. */
+#define KITH_MOST_TEACHERS 4
+
 /* What the shapes of parameters depend on; 0 = not there. Methods that own one thing per class (proxies,
  * density targets) need n_classes and labels from 0 to n_classes - 1. */
 typedef struct kith_objective_sizes {
@@ -37,6 +40,7 @@ typedef struct kith_objective_sizes {
     int64_t pooled;    /* columns of the pooled features */
     int64_t map;       /* channels of the feature map */
     int64_t heads; /* of an ensemble: the embedding is so many vectors of equal size side by side; 0: one */
+    int64_t teacher[KITH_MOST_TEACHERS]; /* columns of what each teacher says (KITH_TAP_TEACHER) */
 } kith_objective_sizes;
 
 /* `recipe` is YAML: a recipe with a key `objective`, or the section itself. Unknown methods and options
@@ -60,10 +64,11 @@ typedef enum kith_tap {
     KITH_TAP_POOLED,    /* pooled features [n, c] */
     KITH_TAP_EMBEDDING, /* un-normalised output of the embedding layer [n, d] */
     KITH_TAP_WEIGHT,    /* that layer's weight matrix [d, c], for terms that look at it */
-    KITH_N_TAPS,
+    KITH_TAP_TEACHER, /* KITH_TAP_TEACHER + t: what another network, teacher t, says of the items [n, its columns]; no gradient */
+    KITH_N_TAPS = KITH_TAP_TEACHER + KITH_MOST_TEACHERS,
 } kith_tap;
 
-/* "map", "pooled", "embedding", "weight" */
+/* "map", "pooled", "embedding", "weight", "teacher", "teacher_1" … */
 KITH_API const char *kith_tap_name(kith_tap tap);
 /* Does some term read the tap? Then every batch must have it. */
 KITH_API bool kith_objective_reads(const kith_objective *objective, kith_tap tap);
@@ -79,7 +84,8 @@ typedef struct kith_batch_tap {
 
 typedef struct kith_batch {
     int64_t n;
-    const int64_t *labels; /* [n], each 0 … 2^31 - 1 */
+    const int64_t *
+        labels; /* [n], each 0 … 2^31 - 1; or -1, no class, for items at the end that only terms of teachers count */
     kith_batch_tap tap[KITH_N_TAPS];
     uint64_t step; /* training step, from 0: for warm-ups and random choices */
 } kith_batch;
@@ -150,7 +156,7 @@ KITH_API kith_status kith_objective_read(kith_objective *objective, kith_objecti
                                          kith_error *err);
 
 /* Pair weights of the loss (the unified view): w = -dL/dS for positive pairs, +dL/dS for negative ones,
- * 0 for pairs that do not count, S the similarities. float32 [n, n]; [n, proxies] for a proxy loss.
+ * 0 for pairs that do not count, S the similarities. float32 [n, n] over the items that have a class; [n, proxies] for a proxy loss.
  * ret_similarity (may be NULL): S in the same shape. KITH_EINVAL when the loss is none. */
 KITH_API kith_status kith_objective_weights(kith_objective *objective, const kith_batch *batch,
                                             kith_array *ret_weight, kith_array *ret_similarity,

@@ -28,6 +28,16 @@ static void make_batch(int64_t n, int64_t dim, int64_t images, float *x, int64_t
     }
 }
 
+/* What a teacher says, as wide as a large network's features: one array for all teachers. */
+enum { TEACHER = 1024 };
+
+static kith_status make_teacher(int64_t n, float **ret, kith_error *err) {
+    ki_rng rng = ki_rng_at(2, KI_RNG_TEST, 0, 0);
+    KI_TRY(ki_alloc_or(ret, (size_t)n, TEACHER * sizeof **ret, "a teacher's rows", err));
+    for (int64_t i = 0; i < n * TEACHER; i++) (*ret)[i] = (float)ki_rng_normal(&rng);
+    return KITH_OK;
+}
+
 /* The products alone: S = X X^T and G X. */
 static void products(const float *x, int64_t n, int64_t dim, float *s, float *out) {
     ki_gemm(false, true, n, n, dim, 1, x, dim, x, dim, 0, s, n);
@@ -36,7 +46,7 @@ static void products(const float *x, int64_t n, int64_t dim, float *s, float *ou
 
 /* The same batch on a device that evaluates objectives itself. */
 static kith_status time_on_device(const kith_bench_objective_options *options, kith_objective *objective,
-                                  const float *x, const int64_t *labels,
+                                  const float *x, const float *teacher, const int64_t *labels,
                                   kith_bench_objective_result *ret_result, kith_error *err) {
     const int64_t n = options->batch;
     int32_t *label = NULL;
@@ -44,11 +54,13 @@ static kith_status time_on_device(const kith_bench_objective_options *options, k
     kith_status status = KITH_OK;
     KI_CHECK(ki_alloc_or(&label, (size_t)n, sizeof *label, "labels", err));
     for (int64_t i = 0; i < n; i++) label[i] = (int32_t)labels[i];
-    const ki_batch batch = {
+    ki_batch batch = {
         .m = n, .label = label, .tap[KI_TAP_EMBEDDING] = {.data = x, .rows = n, .cols = options->dim}};
+    for (int t = 0; t < KI_MOST_TEACHERS; t++)
+        batch.tap[ki_tap_of_teacher(t)] = (ki_tap_data){.data = teacher, .rows = n, .cols = TEACHER};
     *ret_result = (kith_bench_objective_result){
         .batch = n, .dim = options->dim, .n_steps = options->n_steps, .n_threads = ki_threads()};
-    KI_CHECK(ki_placed_new(options->device, objective->core, &batch, &placed, err));
+    KI_CHECK(ki_placed_new(options->device, objective->core, &batch, 0, &placed, err));
     double seconds[KI_PLACED_RUNS];
     KI_CHECK(ki_placed_time(placed, &batch, options->n_steps, seconds, &ret_result->value, err));
     ret_result->seconds = ki_bench_median(seconds, KI_PLACED_RUNS);
@@ -66,7 +78,7 @@ kith_status kith_bench_objective_run(const kith_bench_objective_options *options
     KI_OPTIONS_TAKE(kith_bench_objective_options, o, options, err);
     const int64_t n = o.batch, dim = o.dim, images = o.images;
     kith_objective *objective = NULL;
-    float *x = NULL, *s = NULL, *out = NULL;
+    float *x = NULL, *s = NULL, *out = NULL, *teacher = NULL;
     int64_t *labels = NULL;
     double *times = NULL, *bare = NULL;
     kith_status status = KITH_OK;
@@ -78,14 +90,18 @@ kith_status kith_bench_objective_run(const kith_bench_objective_options *options
     KI_CHECK(ki_alloc_or(&x, (size_t)n, (size_t)dim * sizeof *x, "embeddings", err));
     KI_CHECK(ki_alloc_or(&labels, (size_t)n, sizeof *labels, "labels", err));
     make_batch(n, dim, images, x, labels);
-    const kith_objective_sizes sizes = {.n_classes = (n + images - 1) / images, .embedding = dim};
+    KI_CHECK(make_teacher(n, &teacher, err));
+    kith_objective_sizes sizes = {.n_classes = (n + images - 1) / images, .embedding = dim};
+    for (int t = 0; t < KITH_MOST_TEACHERS; t++) sizes.teacher[t] = TEACHER;
     KI_CHECK(kith_objective_new(o.recipe, &sizes, 1, &objective, err));
     if (o.device && strcmp(o.device, "cpu") != 0) {
-        status = time_on_device(&o, objective, x, labels, ret_result, err);
+        status = time_on_device(&o, objective, x, teacher, labels, ret_result, err);
         goto done;
     }
-    const kith_batch batch = {
+    kith_batch batch = {
         .n = n, .labels = labels, .tap[KITH_TAP_EMBEDDING] = {.data = x, .rows = n, .cols = dim}};
+    for (int t = 0; t < KITH_MOST_TEACHERS; t++)
+        batch.tap[KITH_TAP_TEACHER + t] = (kith_batch_tap){.data = teacher, .rows = n, .cols = TEACHER};
     const double start = ki_seconds_now();
     KI_CHECK(kith_objective_evaluate(objective, &batch, &result, err));
     KI_CHECK(kith_objective_evaluate(objective, &batch, &result, err));
@@ -124,6 +140,7 @@ kith_status kith_bench_objective_run(const kith_bench_objective_options *options
 done:
     kith_objective_free(objective);
     ki_free(x);
+    ki_free(teacher);
     ki_free(s);
     ki_free(out);
     ki_free(labels);

@@ -16,6 +16,7 @@
 typedef struct request {
     const char *recipe, *labels, *embedding, *pooled, *map, *state, *out, *plot, *descriptor, *device;
     int64_t step, seed, pca, heads;
+    cli_list teachers;
     bool json;
 } request;
 
@@ -93,6 +94,12 @@ static kith_status read_weight(const request *r, inputs *in, kith_error *err) {
     return status;
 }
 
+static kith_status check_teachers(const request *r, kith_error *err) {
+    if (r->teachers.n_items <= KITH_MOST_TEACHERS) return KITH_OK;
+    return fail(err, KITH_EINVAL, "--teacher is given %d times; at most %d are possible", r->teachers.n_items,
+                KITH_MOST_TEACHERS);
+}
+
 static kith_status read_inputs(const request *r, inputs *in, kith_error *err) {
     kith_status status = kith_labels_read(NULL, r->labels, &in->labels, err);
     if (status != KITH_OK) return status;
@@ -102,6 +109,12 @@ static kith_status read_inputs(const request *r, inputs *in, kith_error *err) {
     if ((status = read_tap(r->embedding, KITH_TAP_EMBEDDING, in, err)) != KITH_OK) return status;
     if ((status = read_tap(r->pooled, KITH_TAP_POOLED, in, err)) != KITH_OK) return status;
     if ((status = read_tap(r->map, KITH_TAP_MAP, in, err)) != KITH_OK) return status;
+    if ((status = check_teachers(r, err)) != KITH_OK) return status;
+    for (int t = 0; t < r->teachers.n_items; t++) {
+        const kith_tap tap = (kith_tap)((int)KITH_TAP_TEACHER + t);
+        if ((status = read_tap(r->teachers.item[t], tap, in, err)) != KITH_OK) return status;
+        in->sizes.teacher[t] = in->batch.tap[tap].cols;
+    }
     in->sizes.embedding = in->batch.tap[KITH_TAP_EMBEDDING].cols;
     in->sizes.pooled = in->batch.tap[KITH_TAP_POOLED].cols;
     in->sizes.map = in->batch.tap[KITH_TAP_MAP].cols;
@@ -148,14 +161,17 @@ static kith_status check_taps(const request *r, const inputs *in, kith_error *er
         [KITH_TAP_POOLED] = "give pooled features [m, c] with --pooled P.npy",
         [KITH_TAP_EMBEDDING] = "give embeddings [m, d] with --embedding X.npy",
         [KITH_TAP_WEIGHT] = "give a file that has embedding.weight with --state FILE.safetensors"};
-    static const kith_objective_sizes some = {.n_classes = 4, .embedding = 16, .pooled = 16, .map = 16};
+    static const kith_objective_sizes some = {
+        .n_classes = 4, .embedding = 16, .pooled = 16, .map = 16, .teacher = {16, 16, 16, 16}};
     kith_objective *probe = NULL;
     kith_status status = KITH_OK;
     if (kith_objective_open(r->recipe, &some, 0, &probe, err) != KITH_OK) return KITH_OK;
     for (int t = 0; t < KITH_N_TAPS && status == KITH_OK; t++) {
         if (kith_objective_reads(probe, (kith_tap)t) && !in->batch.tap[t].data)
-            status = cli_error(err, KITH_EINVAL, wanted[t], "%s: the objective reads %s, which is not given",
-                               r->recipe, kith_tap_name((kith_tap)t));
+            status = cli_error(
+                err, KITH_EINVAL,
+                wanted[t] ? wanted[t] : "give what each teacher says [m, w] with --teacher T.npy, in order",
+                "%s: the objective reads %s, which is not given", r->recipe, kith_tap_name((kith_tap)t));
     }
     kith_objective_free(probe);
     return status;
@@ -318,6 +334,8 @@ int cmd_objective(int argc, char **argv) {
         CLI_TEXT("embedding", "X.npy", &r.embedding, "un-normalised embeddings, float [m, d]"),
         CLI_TEXT("pooled", "P.npy", &r.pooled, "pooled features [m, c], for terms that read them"),
         CLI_TEXT("map", "M.npy", &r.map, "feature maps [m, c, h, w], for terms that read them"),
+        CLI_LIST("teacher", "T.npy", &r.teachers,
+                 "what a teacher says of the items, float [m, w]; the second for teacher 1"),
         CLI_TEXT("state", "FILE.safetensors", &r.state, "what the terms have learned, by name"),
         CLI_OUT_FOLDER("out|o", "DIR", &r.out, "write gradients and pair weights there"),
         CLI_OUT("descriptor", "D.npy", &r.descriptor, ".npy",

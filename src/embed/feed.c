@@ -4,14 +4,33 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/parallel.h"
+#include "embed/preprocess.h"
 
 /* The small parts of a batch, copied at once: this struct, then [batch] labels, then [batch, 3] windows. */
 typedef struct header {
     uint64_t number[KI_FEED_NUMBERS];
 } header;
 
+enum { MOST_VIEWS = 8 };
+
+/* Another network's way to prepare a batch. Of floats, which are prepared for the feed's own network: its plane k is plane from[k]
+ * times factor plus shift. */
+typedef struct view {
+    ki_image_step images;
+    int from[4];
+    float factor[4], shift[4];
+    bool is_same; /* as the feed's own network */
+} view;
+
 struct ki_feed {
     ki_backend *backend;
+    const ki_net *net;
+    int n_views;
+    view view[MOST_VIEWS];
+    float *turned; /* floats of a batch for a view; NULL: no view needs them */
+    bool bgr;      /* of the feed's own network, with */
+    float mean[4], factor[4];
     const ki_queue_type *queues;
     int64_t batch;
     ki_batch_format format;
@@ -73,6 +92,7 @@ void ki_feed_free(ki_feed *feed) {
     feed->queues->mark_free(backend, feed->consumed);
     backend->type->memory.free(backend, feed->staging);
     backend->type->memory.free(backend, feed->device);
+    ki_free(feed->turned);
     ki_free(feed);
 }
 
@@ -91,10 +111,16 @@ static void describe_images(ki_feed *feed, const kith_transform *t, int64_t side
                         .pixels = (const uint8_t *)feed->staging + feed->header_bytes,
                         .window = feed->format == KI_BATCH_WHOLE ? windows_in(feed, feed->device) : NULL,
                         .bgr = t->bgr && c == 3};
-    /* The numbers of ki_transform_float. */
-    for (int k = 0; k < c; k++) {
-        feed->images.mean[k] = (float)(t->mean[k] / t->pixel_scale);
-        feed->images.factor[k] = (float)(t->pixel_scale / t->std[k]);
+    memcpy(feed->images.mean, feed->mean, sizeof feed->mean);
+    memcpy(feed->images.factor, feed->factor, sizeof feed->factor);
+}
+
+/* The numbers of ki_transform_float. */
+static void keep_way(ki_feed *feed, const kith_transform *t, int64_t c) {
+    feed->bgr = t->bgr && c == 3;
+    for (int k = 0; k < c && k < 3; k++) {
+        feed->mean[k] = (float)(t->mean[k] / t->pixel_scale);
+        feed->factor[k] = (float)(t->pixel_scale / t->std[k]);
     }
 }
 
@@ -103,6 +129,8 @@ static kith_status make(ki_feed *feed, const ki_net *net, const kith_transform *
     const bool has_bytes = feed->format != KI_BATCH_FLOAT;
     int64_t side = net->h;
     void *host = NULL;
+    feed->net = net;
+    if (transform && !ki_net_takes_vectors(net)) keep_way(feed, transform, net->c);
     if (has_bytes && (net->h != net->w || transform->crop_to != net->h || transform->channels != net->c))
         return ki_fail(err, KITH_EINVAL, "images of %dx%dx%d; the network takes %lldx%lldx%lld",
                        transform->crop_to, transform->crop_to, transform->channels, (long long)net->h,
@@ -140,6 +168,94 @@ kith_status ki_feed_new(ki_backend *backend, const ki_net *net, int64_t batch, k
     else
         ki_feed_free(feed);
     return status;
+}
+
+/* ---- views ---- */
+
+static kith_status check_view(const ki_feed *feed, const ki_net *net, kith_error *err) {
+    const ki_net *own = feed->net;
+    if (feed->n_views == MOST_VIEWS)
+        return ki_fail(err, KITH_EINTERNAL, "more than %d views of a batch", MOST_VIEWS);
+    if (ki_net_takes_vectors(net) == ki_net_takes_vectors(own) && net->c == own->c && net->h == own->h &&
+        net->w == own->w)
+        return KITH_OK;
+    return ki_fail(err, KITH_ESHAPE, "%s takes %lldx%lldx%lld; the batches are %lldx%lldx%lld",
+                   net->backbone->name, (long long)net->c, (long long)net->h, (long long)net->w,
+                   (long long)own->c, (long long)own->h, (long long)own->w);
+}
+
+/* From one network's numbers back to pixels, and from these to the other's. */
+static void set_turn(const ki_feed *feed, view *v) {
+    const int c = (int)feed->net->c;
+    v->is_same = v->images.bgr == feed->bgr;
+    for (int k = 0; k < c; k++) {
+        const int from = v->images.bgr == feed->bgr ? k : c - 1 - k;
+        v->from[k] = from;
+        v->factor[k] = v->images.factor[k] / feed->factor[from];
+        v->shift[k] = (feed->mean[from] - v->images.mean[k]) * v->images.factor[k];
+        v->is_same &= v->images.factor[k] == feed->factor[from] && v->images.mean[k] == feed->mean[from];
+    }
+}
+
+kith_status ki_feed_add_view(ki_feed *feed, const ki_net *net, kith_error *err) {
+    view *v = &feed->view[feed->n_views];
+    kith_transform way = {.pixel_scale = 1, .std = {1, 1, 1}};
+    KI_TRY(check_view(feed, net, err));
+    *v = (view){.is_same = true};
+    if (!ki_net_takes_vectors(net)) {
+        ki_preprocess_take(net, &way);
+        v->images = feed->images;
+        v->images.bgr = way.bgr && net->c == 3;
+        for (int k = 0; k < net->c && k < 3; k++) {
+            v->images.mean[k] = (float)(way.mean[k] / way.pixel_scale);
+            v->images.factor[k] = (float)(way.pixel_scale / way.std[k]);
+        }
+        set_turn(feed, v);
+    }
+    if (!v->is_same && !feed->pixel_bytes && !feed->turned)
+        KI_TRY(ki_alloc_or(&feed->turned, (size_t)(feed->batch * net->c * net->h * net->w),
+                           sizeof *feed->turned, "a batch for another network", err));
+    feed->n_views++;
+    return KITH_OK;
+}
+
+typedef struct turn {
+    const view *view;
+    const float *src;
+    float *dst;
+    int64_t c, plane;
+} turn;
+
+static void turn_planes(void *context, int64_t begin, int64_t end) {
+    const turn *t = context;
+    for (int64_t p = begin; p < end; p++) {
+        const int64_t image = p / t->c, k = p % t->c;
+        const float *src = t->src + (image * t->c + t->view->from[k]) * t->plane;
+        float *dst = t->dst + p * t->plane;
+        const float factor = t->view->factor[k], shift = t->view->shift[k];
+        for (int64_t i = 0; i < t->plane; i++) dst[i] = factor * src[i] + shift;
+    }
+}
+
+static kith_status bring_view(ki_feed *feed, view *v, const ki_feed_batch *batch, const ki_feed_place *place,
+                              kith_error *err) {
+    ki_backend *backend = feed->backend;
+    const ki_net *net = feed->net;
+    const void *data = batch->data;
+    if (feed->pixel_bytes) {
+        v->images.n = batch->n;
+        KI_TRY(backend->type->kernels.images(backend, &v->images, &place->edge, place->input, err));
+        ki_backend_note(backend, "images for a teacher",
+                        (double)batch->n * (double)feed->pixel_bytes + (double)place->edge.bytes);
+        return KITH_OK;
+    }
+    if (!v->is_same) {
+        turn t = {.view = v, .src = batch->data, .dst = feed->turned, .c = net->c, .plane = net->h * net->w};
+        ki_parallel_for(batch->n * net->c, 1 + 32768 / t.plane, turn_planes, &t);
+        data = feed->turned;
+    }
+    KI_TRY(backend->type->memory.import(backend, &place->edge, place->input, data, err));
+    return backend->type->memory.sync(backend, err);
 }
 
 /* ---- a batch ---- */
@@ -181,6 +297,8 @@ kith_status ki_feed_bring(ki_feed *feed, const ki_feed_batch *batch, const ki_ed
         KI_TRY(backend->type->memory.import(backend, input_edge, input, batch->data, err));
         KI_TRY(backend->type->memory.sync(backend, err));
     }
+    for (int i = 0; i < feed->n_views; i++)
+        KI_TRY(bring_view(feed, &feed->view[i], batch, &batch->view[i], err));
     return feed->queues->mark_set(backend, feed->consumed, KI_QUEUE_MAIN, err);
 }
 

@@ -2,7 +2,9 @@
  *
  * A batch is copied to staging memory while the device does other work. From there, in the order of the
  * main queue, its images become the input of a plan, and labels, crop windows and a few numbers
- * go where recorded work expects them. All addresses stay the same for the life of the feed. */
+ * go where recorded work expects them. All addresses stay the same for the life of the feed.
+ *
+ * Other networks may see the same batches, each prepared its own way from the same pixels (ki_feed_add_view). */
 #ifndef KI_FEED_H
 #define KI_FEED_H
 
@@ -33,16 +35,28 @@ void ki_feed_free(ki_feed *feed); /* NULL is fine */
 const int32_t *ki_feed_labels(const ki_feed *feed);
 const uint64_t *ki_feed_numbers(const ki_feed *feed);
 
+/* Another network wants every batch, too: channel order, mean and standard deviation are its own. From now on ki_feed_bring takes one
+ * more destination, in the order of these calls. KITH_ESHAPE: it takes images of another size or number of channels than the
+ * feed's network. */
+kith_status ki_feed_add_view(ki_feed *feed, const ki_net *net, kith_error *err);
+
+/* Where a plan has its input (ki_plan_input_memory). */
+typedef struct ki_feed_place {
+    ki_edge edge;
+    void *input;
+} ki_feed_place;
+
 typedef struct ki_feed_batch {
     int64_t n;
     const void *data;      /* in the format */
     const int32_t *window; /* [n, 3] with KI_BATCH_WHOLE, else NULL */
     const int32_t *label;  /* [n]; NULL: none */
     uint64_t number[KI_FEED_NUMBERS];
+    const ki_feed_place *view; /* one for each view of the feed; NULL where it has none */
 } ki_feed_batch;
 
 /* Queue a batch: `input` is where the plan has it (ki_plan_input_memory). The memory of `data` may not
- * change before ki_feed_wait. A batch of 0 images brings its numbers alone; `input` is not read then. */
+ * change before ki_feed_wait. A batch of 0 images brings its numbers alone; `input` and the views are not read then. */
 kith_status ki_feed_bring(ki_feed *feed, const ki_feed_batch *batch, const ki_edge *input_edge, void *input,
                           kith_error *err);
 /* The host waits until the last batch has been copied out of its memory. */

@@ -32,13 +32,16 @@ typedef struct ki_engine ki_engine;
 /* Backend memory, fixed for the life of the engine; read and written when the queued work runs. */
 typedef struct ki_engine_batch {
     const int32_t *label; /* [m] */
+    int64_t
+        n_unlabelled; /* so many rows at the end of the whole batch have no class: in every batch of this engine */
     const uint64_t *step; /* one number */
     /* Those that ki_objective_taps names. MAP: an edge in the backend's storage; the others plain ki_real:
-     * EMBEDDING [m, dim] un-normalised, POOLED [m, c], WEIGHT [dim, c] (the master weights). */
+     * EMBEDDING [m, dim] un-normalised, POOLED [m, c], WEIGHT [dim, c] (the master weights), a teacher's rows [m, its width]. */
     const void *tap[KI_N_TAPS];
     ki_edge tap_edge[KI_N_TAPS];
     /* Where d total / d tap goes, for the same taps. MAP: assigned, an edge like the tap's; EMBEDDING and
-     * POOLED: assigned; WEIGHT: ADDED, it is the gradient of the layer's weights. On the host NULL means that nobody wants it. */
+     * POOLED: assigned; WEIGHT: ADDED, it is the gradient of the layer's weights. A teacher has none: NULL. On the host NULL means
+     * that nobody wants it. */
     void *diff[KI_N_TAPS];
     /* [m, dim] assigned: the part of the embedding's gradient that trains the embedding layer and goes no
      * further. Wanted when ki_engine_stops; else NULL. */

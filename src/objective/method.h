@@ -10,6 +10,7 @@
 #include "base/option.h"
 #include "base/real.h"
 #include "base/shape.h"
+#include "objective/reg/tap.h"
 
 /* The head of every record. Its options table gives the recipe's keys, `kith list` and the checks. */
 typedef struct ki_method {
@@ -43,7 +44,9 @@ typedef struct ki_sizes {
     int64_t embedding; /* dim of the embedding */
     int64_t pooled;    /* dim of the pooled features */
     int64_t map;       /* channels of the map */
-    bool no_map;       /* the network takes features and has none: a term that reads it is refused by name */
+    int64_t
+        teacher[KI_MOST_TEACHERS]; /* width of what each teacher says; 0 from the first that is not there */
+    bool no_map; /* the network takes features and has none: a term that reads it is refused by name */
     /* Of an ensemble: the embedding is so many vectors of embedding / heads numbers side by side. 0: nobody said; it is
      * one. */
     int64_t heads;

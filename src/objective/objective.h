@@ -38,6 +38,9 @@ bool ki_objective_needs_pairs(const ki_value *section);
 /* Taps that the terms read, KI_TAP_BIT of each: those must be in every batch. */
 unsigned ki_objective_taps(const ki_objective *objective);
 
+/* The name of the first term that counts only items with a class; NULL: none does. */
+const char *ki_objective_reads_classes(const ki_objective *objective);
+
 /* Terms: the loss, unless it is none, and the regularizers. */
 size_t ki_objective_term_count(const ki_objective *objective);
 
@@ -56,6 +59,8 @@ unsigned ki_objective_start_taps(const ki_objective *objective);
 kith_status ki_objective_start(ki_objective *objective, ki_tap tap, const ki_features *features,
                                kith_error *err);
 
+/* Rows without a class come last, and their label is -1: images of a data set that has no labels. The loss, its miner and memory, and
+ * terms that do not say counts_all see the rows before them, as if those were the batch. */
 typedef struct ki_batch {
     int64_t m;
     const int32_t *label;
@@ -95,7 +100,7 @@ kith_status ki_objective_evaluate(ki_objective *objective, const ki_batch *batch
                                   kith_error *err);
 
 /* Pair weights of only the loss on this batch (unified view), and the similarities they belong to, [m, n]
- * with n = m, or the number of proxies that take part; allocated with ki_alloc for the caller (ret_similarity may be
+ * with m the items that have a class and n = m, or the number of proxies that take part; allocated with ki_alloc for the caller (ret_similarity may be
  * NULL). With several heads: the sum of their weights and the mean of their similarities. No change to memory or
  * parameters. Proxies that are shared out over ranks: every rank calls this with the same whole batch and its comm, and the
  * columns are its own. */

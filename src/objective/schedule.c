@@ -22,7 +22,7 @@ static void make_terms(const ki_objective *o, ki_objective_schedule *s) {
         term->assigns_map = reads(reg->taps, KI_TAP_MAP) && !s->has_slot[KI_SLOT_MAP];
         s->uses_unit |= term->reads_unit;
         for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-            if (!reads(reg->taps, tap)) continue;
+            if (!reads(reg->taps, tap) || ki_tap_is_teacher(tap)) continue;
             term->to[tap] = slot_of(reg, tap);
             s->has_slot[term->to[tap]] = true;
         }

@@ -51,7 +51,7 @@ typedef struct ki_schedule_step {
 
 /* What a regularizer reads and where its gradients go. */
 typedef struct ki_schedule_term {
-    ki_slot to[KI_N_TAPS]; /* for the taps it reads */
+    ki_slot to[KI_N_TAPS]; /* for the taps it reads, except teachers */
     bool reads_unit;       /* its embedding tap is the normalised one */
     bool assigns_map;      /* it is the first that writes MAP: assign, do not add */
 } ki_schedule_term;

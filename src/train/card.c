@@ -71,6 +71,10 @@ kith_status ki_train_write_run(const ki_train_state *run, kith_error *err) {
     origin o;
     origin_of(run, &o);
     time_text(run->started, started, sizeof started);
+    char teachers[KI_MOST_TEACHERS * 66] = "";
+    for (int t = 0; t < run->recipe->n_teachers; t++)
+        ki_snprintf(teachers + strlen(teachers), sizeof teachers - strlen(teachers), "%s%s", t ? " " : "",
+                    run->teacher[t].hash);
     const ki_card_entry entries[] = {ki_entry_int("seed", run->recipe->seed),
                                      ki_entry_text("command", run->options->command),
                                      ki_entry_text("started", started),
@@ -79,9 +83,10 @@ kith_status ki_train_write_run(const ki_train_state *run, kith_error *err) {
                                      ki_entry_int("n_train_classes", run->n_classes),
                                      ki_entry_int("n_train_images", run->train.n),
                                      ki_entry_int("n_validation_images", run->validation.n),
-                                     ki_entry_int("n_test_images", run->test.n)};
-    return save(run, "run.json",
-                &(ki_card_content){.last = entries, .n_last = N_OF(entries), .facts = &o.facts}, err);
+                                     ki_entry_int("n_test_images", run->test.n),
+                                     ki_entry_text("teachers_sha256", teachers)};
+    const size_t n = N_OF(entries) - (*teachers ? 0 : 1);
+    return save(run, "run.json", &(ki_card_content){.last = entries, .n_last = n, .facts = &o.facts}, err);
 }
 
 /* Items of the list `variants`: the test classes by other vectors than the embedding, which `test` is about. */
@@ -195,6 +200,12 @@ kith_status ki_train_read_run(const char *folder, ki_beginning *ret, kith_error 
         *ret = (ki_beginning){.n_train = int_of(card, "n_train_images"),
                               .n_validation = int_of(card, "n_validation_images"),
                               .n_test = int_of(card, "n_test_images")};
+        const char *teachers = kith_card_text(card, "teachers_sha256");
+        for (int t = 0; teachers && *teachers && t < KI_MOST_TEACHERS; t++) {
+            const size_t n = strcspn(teachers, " ");
+            ki_snprintf(ret->teacher_hash[t], sizeof ret->teacher_hash[t], "%.*s", (int)n, teachers);
+            teachers += n + (teachers[n] == ' ');
+        }
         ki_snprintf(ret->data_hash, sizeof ret->data_hash, "%s", data);
         ki_snprintf(ret->weights_hash, sizeof ret->weights_hash, "%s", weights ? weights : "");
     } else {

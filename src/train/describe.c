@@ -17,7 +17,24 @@ struct ki_description {
     ki_engine *engine;
     ki_real *stopped; /* backend memory that the engine asks for; nothing is written there */
     ki_real *there;   /* backend memory [batch, dim]: the rows */
+    /* The engine asks for what teachers say, and no descriptor reads it: zeros. */
+    int64_t width[KI_MOST_TEACHERS];
+    void *said[KI_MOST_TEACHERS];
 };
+
+static kith_status place_teachers(ki_description *d, int64_t batch, ki_engine_batch *at, kith_error *err) {
+    for (int t = 0; t < KI_MOST_TEACHERS; t++) {
+        const size_t bytes = (size_t)(batch * d->width[t]) * sizeof(ki_real);
+        const ki_tap tap = ki_tap_of_teacher(t);
+        if (!(ki_objective_taps(d->objective) & KI_TAP_BIT(tap))) continue;
+        KI_TRY(d->backend->type->memory.alloc(d->backend, bytes, &d->said[t], err));
+        KI_TRY(d->backend->type->memory.zero(d->backend, d->said[t], bytes, err));
+        at->tap[tap] = d->said[t];
+        at->tap_edge[tap] =
+            (ki_edge){.shape = KI_SHAPE2(batch, d->width[t]), .layout = KI_PLAIN, .bytes = bytes};
+    }
+    return KITH_OK;
+}
 
 static kith_status open(void *user, ki_plan *plan, const ki_feed *feed, int64_t batch, float **ret_there,
                         kith_error *err) {
@@ -27,6 +44,7 @@ static kith_status open(void *user, ki_plan *plan, const ki_feed *feed, int64_t 
     KI_TRY(ki_taps_engine(plan, d->objective, d->weight, false, &at, err));
     KI_TRY(ki_taps_stopped(d->backend, d->objective, batch, d->net->embedding, &d->stopped, err));
     at.diff_stopped = d->stopped;
+    KI_TRY(place_teachers(d, batch, &at, err));
     KI_TRY(d->backend->type->memory.alloc(d->backend, (size_t)(batch * d->describer.dim) * sizeof *d->there,
                                           &there, err));
     d->there = there;
@@ -40,6 +58,10 @@ static void close(void *user) {
     d->engine_type->close(d->engine);
     d->backend->type->memory.free(d->backend, d->stopped);
     d->backend->type->memory.free(d->backend, d->there);
+    for (int t = 0; t < KI_MOST_TEACHERS; t++) {
+        d->backend->type->memory.free(d->backend, d->said[t]);
+        d->said[t] = NULL;
+    }
     d->engine = NULL;
     d->stopped = NULL;
     d->there = NULL;
@@ -66,6 +88,7 @@ kith_status ki_description_new(ki_learner *learner, ki_description **ret, kith_e
                           .weight = weight,
                           .first = ki_learner_engine(learner),
                           .engine_type = learner->engine_type};
+    for (int t = 0; t < s->n_teachers; t++) d->width[t] = ki_teacher_width(&s->teacher[t]);
     ki_taps_list(ki_objective_taps(s->objective), d->describer.taps);
     *ret = d;
     return KITH_OK;

@@ -111,6 +111,7 @@ static kith_status queue_batch(void *user, kith_error *err) {
     ki_course *c = l->now;
     const bool sums = l->comm && l->is_last, is_host = s->backend->type->is_host;
     if (c->plan) KI_TRY(ki_plan_forward(c->plan, err));
+    for (int t = 0; t < s->n_teachers && c->plan; t++) KI_TRY(ki_plan_forward(c->taught[t], err));
     KI_TRY(l->engine_type->evaluate(c->engine, err));
     ki_backend_note(s->backend, "objective", 0);
     l->unsummed = ki_params_trained_n(s->params);
@@ -165,6 +166,7 @@ kith_status ki_learner_add(ki_learner *l, const ki_learner_batch *batch, uint64_
         .data = batch->data,
         .window = batch->window,
         .label = batch->label,
+        .view = l->now->view,
         .number = {[KI_LEARNER_FORWARD] = step * (uint64_t)s->n_micro + (uint64_t)micro,
                    [KI_LEARNER_FIRST] = (uint64_t)first,
                    [KI_LEARNER_STEP] = step}};

@@ -23,6 +23,7 @@
 #include "objective/engine.h"
 #include "objective/objective.h"
 #include "optim/optim.h"
+#include "train/teacher.h"
 
 typedef struct ki_learner ki_learner;
 
@@ -44,8 +45,11 @@ typedef struct ki_learner_settings {
     const kith_transform *transform; /* bytes: order, scale, mean and std; borrowed for the call */
     bool frozen_bn;                  /* batch norms use and keep their running statistics */
     uint64_t seed;                   /* of dropout */
-    bool one_by_one;                 /* device: queue every kernel of every step, record none */
-    const ki_optim_settings *optim;  /* borrowed for the call; its `accumulate` is n_micro */
+    const ki_teacher *teacher;       /* [n_teachers] networks that see each batch, too; borrowed */
+    int n_teachers;
+    int64_t n_unlabelled; /* so many images at the end of every whole batch have no class: label -1 */
+    bool one_by_one;      /* device: queue every kernel of every step, record none */
+    const ki_optim_settings *optim; /* borrowed for the call; its `accumulate` is n_micro */
 } ki_learner_settings;
 
 /* A batch from the loader, with labels that count the training classes. */
@@ -54,7 +58,7 @@ typedef struct ki_learner_batch {
     int64_t n_all;         /* of the whole batch; read over ranks only */
     int64_t first;         /* the place of the first image in the whole batch */
     const void *data;      /* in settings.format */
-    const int32_t *label;  /* [n], 0 … training classes - 1 */
+    const int32_t *label;  /* [n], 0 … training classes - 1; -1: no class */
     const int32_t *window; /* [n, 3] with KI_BATCH_WHOLE, else NULL */
 } ki_learner_batch;
 

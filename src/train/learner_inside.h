@@ -20,6 +20,8 @@ typedef struct ki_course {
     ki_engine *engine;
     ki_edge input_edge, pooled_edge;
     void *input, *pooled;
+    ki_plan *taught[KI_MOST_TEACHERS]; /* the teachers' plans, and where these have their inputs */
+    ki_feed_place view[KI_MOST_TEACHERS];
     ki_recording
         recording[2]; /* forward, objective, backward; the second: of the last micro-batch of a step */
 } ki_course;

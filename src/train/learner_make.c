@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "net/depth.h"
+#include "objective/check.h"
 #include "train/learner_inside.h"
 #include "train/taps.h"
 
@@ -24,6 +25,7 @@ void ki_learner_drop_recordings(ki_learner *l) {
 static void course_release(const ki_learner *l, ki_course *c) {
     course_drop_recordings(l, c);
     if (l->engine_type) l->engine_type->close(c->engine);
+    for (int t = 0; t < KI_MOST_TEACHERS; t++) ki_plan_free(c->taught[t]);
     ki_plan_free(c->plan);
     *c = (ki_course){0};
 }
@@ -82,12 +84,33 @@ static kith_status make_plan(ki_learner *l, ki_course *c, int64_t mb, kith_error
     return ki_plan_tap_memory(c->plan, ki_tap_name(KI_TAP_POOLED), &c->pooled_edge, &c->pooled, err);
 }
 
+/* Plans of the teachers, and what these say as taps of the engine. */
+static kith_status make_taught(ki_learner *l, ki_course *c, int64_t mb, ki_engine_batch *batch,
+                               kith_error *err) {
+    const ki_learner_settings *s = &l->settings;
+    for (int t = 0; t < s->n_teachers; t++) {
+        const ki_teacher *teacher = &s->teacher[t];
+        const ki_tap tap = ki_tap_of_teacher(t);
+        void *at = l->weight->value; /* of a batch without an image here nobody reads it */
+        if (mb > 0) {
+            KI_TRY(ki_teacher_plan(teacher, s->backend, mb, &c->taught[t], &batch->tap_edge[tap], &at, err));
+            KI_TRY(ki_plan_input_memory(c->taught[t], &c->view[t].edge, &c->view[t].input, err));
+        } else {
+            batch->tap_edge[tap] =
+                (ki_edge){.shape = KI_SHAPE2(0, ki_teacher_width(teacher)), .layout = KI_PLAIN};
+        }
+        batch->tap[tap] = at;
+    }
+    return KITH_OK;
+}
+
 /* m: images of the whole batch. */
 static kith_status make_course(ki_learner *l, ki_course *c, int64_t m, kith_error *err) {
     const ki_learner_settings *s = &l->settings;
     int64_t first = 0, mb = m;
     if (l->comm) ki_comm_own(l->comm->comm, m, &first, &mb);
     ki_engine_batch batch = {.label = ki_feed_labels(l->feed),
+                             .n_unlabelled = s->n_unlabelled,
                              .step = &ki_feed_numbers(l->feed)[KI_LEARNER_STEP],
                              .diff_stopped = l->stopped,
                              .comm = l->comm};
@@ -99,6 +122,7 @@ static kith_status make_course(ki_learner *l, ki_course *c, int64_t m, kith_erro
         KI_TRY(ki_taps_empty(s->net->graph, s->objective, l->weight, &batch, err));
     }
     if (l->by_weight) batch.diff[KI_TAP_WEIGHT] = l->by_weight;
+    KI_TRY(make_taught(l, c, mb, &batch, err));
     ki_engine *beside = l->course[0].engine;
     return beside ? l->engine_type->open_beside(beside, &batch, m, &c->engine, err)
                   : l->engine_type->open(s->backend, s->objective, &batch, m, &c->engine, err);
@@ -228,6 +252,8 @@ static kith_status check(const ki_learner_settings *s, kith_error *err) {
     if (!ki_engine_of(s->backend))
         return ki_fail(err, KITH_EUNSUPPORTED, "backend %s cannot evaluate objectives",
                        s->backend->type->name);
+    const int64_t m = ki_comm_is_alone(s->comm) ? s->batch : s->whole;
+    KI_TRY(ki_batch_check_labelled(s->objective, m, m - s->n_unlabelled, err));
     if (ki_objective_term_count(s->objective) > KI_LEARNER_MOST_TERMS)
         return ki_fail(err, KITH_EINVAL, "the objective has %zu terms; at most %d are possible",
                        ki_objective_term_count(s->objective), KI_LEARNER_MOST_TERMS);
@@ -251,6 +277,7 @@ static kith_status make(ki_learner *l, const ki_learner_settings *s, kith_error 
     KI_TRY(ki_taps_weight(s->params, &l->weight, err));
     l->bias = ki_params_find(s->params, "embedding.bias");
     KI_TRY(ki_feed_new(s->backend, s->net, s->batch, s->format, s->transform, &l->feed, err));
+    for (int t = 0; t < s->n_teachers; t++) KI_TRY(ki_feed_add_view(l->feed, &s->teacher[t].net, err));
     KI_TRY(ki_taps_stopped(s->backend, s->objective, s->batch, s->net->embedding, &l->stopped, err));
     KI_TRY(make_by_weight(l, err));
     /* Here and not by a plan: a rank without an image of a full batch has none, and is updated all the same. */

@@ -183,11 +183,16 @@ static kith_status note_threads(ki_train_state *run, kith_error *err) {
 
 /* "…, batches of 32" or, over ranks, "…, batches of 32 over 4 ranks". */
 static void tell_begin(ki_train_state *run) {
-    char text[400], ranks[40] = "";
+    char text[400], ranks[40] = "", classes[60];
+    const int64_t n_rest = run->train.n - run->n_labelled;
+    ki_snprintf(classes, sizeof classes, "%lld images of %d classes", (long long)run->n_labelled,
+                run->n_classes);
+    if (n_rest > 0)
+        ki_snprintf(classes + strlen(classes), sizeof classes - strlen(classes), " and %lld without",
+                    (long long)n_rest);
     if (!ki_comm_is_alone(run->comm)) ki_snprintf(ranks, sizeof ranks, " over %d ranks", run->comm->size);
-    ki_snprintf(text, sizeof text, "%s on %s: %lld images of %d classes, batches of %lld%s",
-                run->net.backbone->name, run->set->root, (long long)run->train.n, run->n_classes,
-                (long long)run->batch, ranks);
+    ki_snprintf(text, sizeof text, "%s on %.240s: %s, batches of %lld%s", run->net.backbone->name,
+                run->set->root, classes, (long long)run->batch, ranks);
     ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BEGIN, .text = text});
 }
 

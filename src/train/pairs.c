@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "base/rng.h"
 #include "kith/experimental/json.h"
+#include "objective/check.h"
 #include "train/run.h"
 
 enum { MOST_PAIRS = 200000 };
@@ -114,9 +115,10 @@ kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err) {
                             .step = (uint64_t)run->at.step,
                             .comm = has_parts ? run->comm : NULL};
     KI_CHECK(ki_objective_weights(objective, &batch, &weight, NULL, &n, err));
-    double most = most_of(weight, e.n * n);
+    const int64_t m = ki_batch_labelled(&batch);
+    double most = most_of(weight, m * n);
     if (has_parts) KI_CHECK(largest_over_ranks(run->comm, &most, err));
-    count_weights(&run->weights, objective, weight, label, e.n, n, most);
+    count_weights(&run->weights, objective, weight, label, m, n, most);
     if (has_parts) {
         KI_CHECK(add_over_ranks(run->comm, run->weights.positive, err));
         KI_CHECK(add_over_ranks(run->comm, run->weights.negative, err));

@@ -32,6 +32,7 @@ static const ki_option top_options[] = {
     ROW_TREE("data", data, "{}", "the images or features and how they are split"),
     ROW_TREE("input", input, "{}", "from image file to network input"),
     ROW_TREE("model", model_map, "{}", "the network"),
+    ROW_TREE("teachers", teachers_list, "none", "other networks that it learns from: a list"),
     ROW_TREE("batch", batch_map, "{}", "what a batch is made of"),
     ROW_TREE("objective", objective, "{}", "loss, miner, regularizers"),
     ROW_TREE("optim", optim_map, "{}", "optimizer, learning rate, length"),
@@ -192,6 +193,7 @@ static const ki_recipe_section sections[] = {
     {"eval", "when and how the network is judged", eval_options, false},
     {"checkpoint", "what is kept for resuming", checkpoint_options, false},
     {"loader", "reading images; changes no number", loader_options, false},
+    {"teachers", "an item of the list: another network that it learns from", ki_recipe_teacher_options, true},
     {"model.lora", "what learns instead of the backbone, where it is given", ki_recipe_lora_options, true},
 };
 
@@ -201,44 +203,69 @@ const ki_recipe_section *ki_recipe_section_at(size_t i) {
 
 /* ---- the tree ---- */
 
-/* The keys that name files. They say where things are, not what they are. */
+/* The keys that name files, of a section or of the items of one that is a list. They say where things are, not what they are. */
 static const struct place {
     const char *section, *key;
-} places[] = {
-    {"data", "root"}, {"data", "features"}, {"data", "labels"}, {"data", "split"}, {"model", "weights"}};
+} places[] = {{"data", "root"},  {"data", "features"}, {"data", "labels"},
+              {"data", "split"}, {"model", "weights"}, {"teachers", "weights"}};
 enum { N_PLACES = sizeof places / sizeof places[0] };
 
+/* "data.root" and "data.1.root" */
 static bool is_place(const char *path) {
     for (size_t i = 0; i < N_PLACES; i++) {
         const size_t n = strlen(places[i].section);
-        if (strncmp(path, places[i].section, n) == 0 && path[n] == '.' &&
-            strcmp(path + n + 1, places[i].key) == 0)
-            return true;
+        if (strncmp(path, places[i].section, n) != 0 || path[n] != '.') continue;
+        const char *key = path + n + 1, *digits = key + strspn(key, "0123456789");
+        if (digits > key && *digits == '.') key = digits + 1;
+        if (strcmp(key, places[i].key) == 0) return true;
     }
     return false;
 }
 
+/* What the tree has under "data.1.root"; NULL: nothing. */
+static ki_value *at_path(ki_value *v, const char *path) {
+    char key[64];
+    while (v && *path) {
+        const size_t n = strcspn(path, ".");
+        int64_t i = 0;
+        if (n == 0 || n >= sizeof key) return NULL;
+        memcpy(key, path, n);
+        key[n] = '\0';
+        if (v->kind == KI_VALUE_LIST)
+            v = ki_parse_int64(key, &i) && i >= 0 ? (ki_value *)ki_value_at(v, (size_t)i) : NULL;
+        else
+            v = (ki_value *)ki_value_get(v, key);
+        path += n + (path[n] == '.');
+    }
+    return v;
+}
+
 /* Paths from --set are relative to the working folder; paths in the run's recipe may be relative to another. */
 static kith_status anchor_set(ki_recipe *r, const char *set, kith_error *err) {
-    for (size_t i = 0; i < N_PLACES; i++) {
-        char key[64];
-        ki_path path;
-        const int n = ki_snprintf(key, sizeof key, "%s.%s=", places[i].section, places[i].key);
-        if (strncmp(set, key, (size_t)n) != 0) continue;
-        const ki_value *map = ki_value_get(r->root, places[i].section);
-        ki_value *v = map ? (ki_value *)ki_value_get(map, places[i].key) : NULL;
-        if (!v || v->kind != KI_VALUE_SCALAR || !*v->text) continue;
-        KI_TRY(ki_path_absolute(v->text, &path, err));
-        v->text = ki_arena_strdup(&r->arena, path.s);
-        if (!v->text) return ki_fail_memory(err, strlen(path.s), "a path");
-    }
-    return KITH_OK;
+    char key[128];
+    ki_path path;
+    const size_t n = strcspn(set, "=");
+    if (n >= sizeof key) return KITH_OK;
+    memcpy(key, set, n);
+    key[n] = '\0';
+    if (!is_place(key)) return KITH_OK;
+    ki_value *v = at_path(r->root, key);
+    if (v && v->kind == KI_VALUE_SCALAR && strcmp(v->text, "false") == 0) return KITH_OK; /* labels: false */
+    if (!v || v->kind != KI_VALUE_SCALAR || !*v->text) return KITH_OK;
+    KI_TRY(ki_path_absolute(v->text, &path, err));
+    v->text = ki_arena_strdup(&r->arena, path.s);
+    return v->text ? KITH_OK : ki_fail_memory(err, strlen(path.s), "a path");
 }
 
 static kith_status resolve_places(ki_recipe *r, kith_error *err) {
-    for (size_t i = 0; i < N_PLACES; i++)
-        KI_TRY(ki_run_paths_resolve(&r->paths, &r->arena, ki_value_get(r->root, places[i].section),
-                                    places[i].key, err));
+    for (size_t i = 0; i < N_PLACES; i++) {
+        const ki_value *section = ki_value_get(r->root, places[i].section);
+        const bool is_list = section && section->kind == KI_VALUE_LIST;
+        for (const ki_value *v = is_list ? section->first : section; v; v = is_list ? v->next : NULL) {
+            if (strcmp(places[i].key, "labels") == 0 && ki_data_lacks_labels(v)) continue;
+            KI_TRY(ki_run_paths_resolve(&r->paths, &r->arena, v, places[i].key, err));
+        }
+    }
     return KITH_OK;
 }
 
@@ -267,6 +294,8 @@ static kith_status read_tree(const ki_recipe_source *source, ki_recipe *r, kith_
 static kith_status fill_section(ki_recipe *r, const ki_recipe_section *section, kith_error *err) {
     ki_value *filled = NULL;
     const ki_value *given = ki_value_get(r->root, section->name);
+    if (given && given->kind == KI_VALUE_LIST && strcmp(section->name, "data") == 0)
+        return ki_recipe_fill_list(&r->arena, section->options, (ki_value *)given, err);
     if (strcmp(section->name, "optim") == 0)
         KI_TRY(ki_recipe_fill_optim(&r->arena, given, &filled, err));
     else if (strcmp(section->name, "objective") == 0)
@@ -296,22 +325,39 @@ static kith_status fill(ki_recipe *r, kith_error *err) {
         if (sections[i].is_inner || (r->is_features && sections[i].options == ki_input_options)) continue;
         KI_TRY(fill_section(r, &sections[i], err));
     }
+    ki_value *teachers = (ki_value *)ki_value_get(r->root, "teachers");
+    if (teachers && teachers->kind == KI_VALUE_LIST)
+        KI_TRY(ki_recipe_fill_list(&r->arena, ki_recipe_teacher_options, teachers, err));
     return KITH_OK;
+}
+
+/* Of a set without classes nothing can be held out. */
+static bool says_what_validates(const ki_value *set) {
+    static const char *const keys[] = {"validation", "folds", "split"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (ki_value_get(set, keys[i])) return true;
+    }
+    return ki_data_lacks_labels(set);
 }
 
 /* Fair by default: if the recipe does not mention validation, part of the training classes is held out. */
 static kith_status hold_out(ki_recipe *r, kith_error *err) {
     ki_value *data = (ki_value *)ki_value_get(r->root, "data");
     const ki_value *eval = ki_value_get(r->root, "eval"), *select = ki_value_get(eval, "select");
-    static const char *const keys[] = {"validation", "folds", "split"};
     if (!data || (select && select->kind == KI_VALUE_SCALAR && strcmp(select->text, "validation") != 0))
         return KITH_OK;
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        if (ki_value_get(data, keys[i])) return KITH_OK;
-    }
     const ki_value *folds = ki_value_get(r->root, "folds");
     if (folds && folds->kind == KI_VALUE_SCALAR && strcmp(folds->text, "1") != 0) return KITH_OK;
-    return ki_recipe_set(&r->arena, r->root, "data.validation=0.2", err);
+    if (data->kind != KI_VALUE_LIST)
+        return says_what_validates(data) ? KITH_OK
+                                         : ki_recipe_set(&r->arena, r->root, "data.validation=0.2", err);
+    char set[48];
+    int i = 0;
+    for (const ki_value *v = data->first; v; v = v->next, i++) {
+        ki_snprintf(set, sizeof set, "data.%d.validation=0.2", i);
+        if (!says_what_validates(v)) KI_TRY(ki_recipe_set(&r->arena, r->root, set, err));
+    }
+    return KITH_OK;
 }
 
 /* ---- the sections ---- */
@@ -449,19 +495,22 @@ static kith_status read_variants(ki_recipe *r, const ki_objective *objective, ki
 
 static kith_status check_objective(ki_recipe *r, kith_error *err) {
     const int64_t heads = r->model.heads;
-    const ki_sizes sizes = {.n_classes = 4,
-                            .embedding = 16 * heads,
-                            .pooled = 16,
-                            .map = 16,
-                            .no_map = r->is_features,
-                            .heads = heads};
+    ki_sizes sizes = {.n_classes = 4,
+                      .embedding = 16 * heads,
+                      .pooled = 16,
+                      .map = 16,
+                      .no_map = r->is_features,
+                      .heads = heads};
+    for (int t = 0; t < r->n_teachers; t++) sizes.teacher[t] = 16;
     ki_objective *objective = NULL;
     if (!r->objective) {
         ki_fail(err, KITH_EINVAL, "there is no objective: section");
         return ki_hint(err, KITH_EINVAL, "write objective: {loss: {name: …}}; see `kith list losses`");
     }
     KI_TRY(ki_objective_outline(r->objective, &sizes, &objective, err));
-    const kith_status status = read_variants(r, objective, err);
+    kith_status status = read_variants(r, objective, err);
+    r->reads_classes = ki_objective_reads_classes(objective);
+    if (status == KITH_OK) status = ki_recipe_check_teachers(r, objective, err);
     ki_objective_free(objective);
     return status;
 }
@@ -493,7 +542,8 @@ static kith_status read_sections(ki_recipe *r, kith_error *err) {
     KI_TRY(ki_data_check(r->data, r->folds, err));
     r->is_features = ki_data_is_features(r->data);
     const ki_value *root = ki_value_get(r->data, "root"), *features = ki_value_get(r->data, "features");
-    if ((!root || !*root->text) && (!features || !*features->text)) {
+    const bool is_list = r->data && r->data->kind == KI_VALUE_LIST;
+    if (!is_list && (!root || !*root->text) && (!features || !*features->text)) {
         ki_fail(err, KITH_EINVAL, "data: there is no root");
         return ki_hint(err, KITH_EINVAL,
                        r->is_features ? "say where the features are, as in --set data.features=X.npy"
@@ -503,6 +553,7 @@ static kith_status read_sections(ki_recipe *r, kith_error *err) {
         return ki_fail(err, KITH_EINVAL, "input: is for images, and the data is features; leave it out");
     KI_TRY(ki_input_parse(r->is_features ? NULL : r->input, &r->train, &r->test, err));
     KI_TRY(read_model(r, err));
+    KI_TRY(ki_recipe_read_teachers(r, err));
     KI_TRY(ki_options_parse(ki_sampler_options, r->batch_map, NULL, "batch", &r->batch, err));
     KI_TRY(ki_options_parse(eval_options, r->eval_map, NULL, "eval", &r->eval, err));
     KI_TRY(check_objective(r, err));

@@ -10,6 +10,17 @@
  *
  * A recipe for features made elsewhere has data: {features: X.npy} and no input: section.
  *
+ * Several data sets are a list, each with a section of its own; some may have no labels:
+ *
+ *     data:
+ *       - {root: birds, validation: 0.2, weight: 2}
+ *       - {root: snapshots, labels: false}
+ *
+ * Other networks that see the batches beside the one that learns (docs/adr/0150):
+ *
+ *     teachers:
+ *       - {weights: resnet50.safetensors, pool: both}
+ *
  * Reading one checks every key and value of every section before any other file is opened, and fills in every
  * default. `root` then contains every key, and reading its text again gives the same run. */
 #ifndef KI_RECIPE_H
@@ -24,6 +35,7 @@
 #include "kith/data.h"
 #include "kith/model.h"
 #include "net/net.h"
+#include "objective/objective.h"
 #include "optim/optim.h"
 
 typedef enum ki_select { KI_SELECT_VALIDATION, KI_SELECT_TEST, KI_SELECT_LAST } ki_select;
@@ -61,6 +73,15 @@ typedef struct ki_recipe_model {
     const ki_value *settings;    /* the backbone's own options, or NULL */
 } ki_recipe_model;
 
+/* An item of teachers: */
+typedef struct ki_recipe_teacher {
+    const char *weights;      /* a file, a run's folder or hub:NAME, as it is found */
+    const char *backbone;     /* "": the file's */
+    int pool;                 /* a ki_pooling, after KI_POOL_OF_FILE */
+    const ki_value *settings; /* the backbone's own options, or NULL */
+} ki_recipe_teacher;
+enum { KI_POOL_OF_FILE };
+
 typedef struct ki_recipe_eval {
     int64_t every;            /* steps between evaluations; 0: at the start and at the end only */
     const ki_value *k;        /* R@K for these */
@@ -87,7 +108,7 @@ typedef struct ki_recipe {
 
     /* Top level. */
     const ki_value *data, *model_map, *input, *batch_map, *objective, *optim_map, *eval_map, *checkpoint_map,
-        *loader_map;
+        *loader_map, *teachers_list;
     int64_t seed, threads, folds, seeds;
     const char *device;
     int precision; /* a ki_precision */
@@ -99,7 +120,11 @@ typedef struct ki_recipe {
     ki_recipe_model model;
     ki_adaptation adapt; /* model.freeze and model.lora */
     const char *lora_layer[KI_MOST_LORA_LAYERS];
+    ki_recipe_teacher teacher[KI_MOST_TEACHERS];
+    int n_teachers;
     ki_sampler_settings batch;
+    const char *
+        reads_classes; /* the first term of the objective that counts images with a class alone; NULL: none does */
     ki_optim_settings optim;
     ki_recipe_eval eval;
     int64_t n_k, k[32];
@@ -157,6 +182,20 @@ kith_status ki_recipe_read_adaptation(ki_recipe *recipe, kith_error *err);
 /* The model's section with every key, and with every key of model.lora if that is given. */
 kith_status ki_recipe_fill_model(ki_arena *arena, const ki_option *table, const ki_value *section,
                                  ki_value **ret_map, kith_error *err);
+
+/* ---- recipe_list.c ---- */
+
+extern const ki_option ki_recipe_teacher_options[];
+/* teachers: of the recipe's tree. */
+kith_status ki_recipe_read_teachers(ki_recipe *recipe, kith_error *err);
+/* KITH_EINVAL names a teacher that no term reads. */
+kith_status ki_recipe_check_teachers(const ki_recipe *recipe, const ki_objective *objective, kith_error *err);
+/* The name of its pooling; NULL: its file says it. */
+const char *ki_recipe_teacher_pool(const ki_recipe_teacher *teacher);
+/* A backbone's own options as "key=value,key=value". */
+kith_status ki_recipe_settings_text(const ki_value *map, char *ret, size_t bytes, kith_error *err);
+/* Every item of the list gets every key of the table. */
+kith_status ki_recipe_fill_list(ki_arena *arena, const ki_option *table, ki_value *list, kith_error *err);
 
 /* ---- recipe_fill.c ---- */
 

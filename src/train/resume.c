@@ -218,6 +218,15 @@ done:
     return status;
 }
 
+kith_status ki_train_check_teacher(ki_train_state *run, int t, kith_error *err) {
+    const char *found = run->teacher[t].hash, *wanted = run->beginning.teacher_hash[t];
+    if (!run->has_begun || strcmp(found, wanted) == 0) return KITH_OK;
+    ki_fail(err, KITH_EINVAL,
+            "teachers.%d: %s is not the teacher that %s began with: SHA-256 %.16s…, wanted %.16s…", t,
+            run->recipe->teacher[t].weights, run->folder.path, found, wanted);
+    return ki_hint(err, KITH_EINVAL, "put the file back, or begin a new run in another folder with --out");
+}
+
 kith_status ki_train_check_weights(ki_train_state *run, bool *ret_are_there, kith_error *err) {
     const char *path = run->recipe->model.weights;
     char file[PATH_MAX];

@@ -66,7 +66,8 @@ typedef struct ki_recent {
 
 /* What run.json says about the beginning of a run. */
 typedef struct ki_beginning {
-    char data_hash[65], weights_hash[65];  /* "": no weights */
+    char data_hash[65], weights_hash[65]; /* "": no weights */
+    char teacher_hash[KI_MOST_TEACHERS][65];
     int64_t n_train, n_validation, n_test; /* images */
 } ki_beginning;
 
@@ -88,11 +89,13 @@ typedef struct ki_train_state {
     ki_items train, validation, test, seen;
     int32_t *class_of; /* by the data set's label: 0 … n_classes - 1, or -1 when not trained on */
     int32_t n_classes;
+    int64_t n_labelled; /* training images that have a class */
 
     ki_backend *backend;
     ki_net net;
     ki_net test_net; /* the same with the size of test images: what is judged and what model files describe */
     ki_params *params;
+    ki_teacher teacher[KI_MOST_TEACHERS];
     ki_objective *objective;
     ki_learner *learner;
     ki_embedder *embedder;
@@ -107,6 +110,7 @@ typedef struct ki_train_state {
     int64_t n_bad_told; /* unreadable images of the loader that the other ranks know of */
     ki_record *record;
     int64_t batch;         /* most images of one */
+    int64_t n_unlabelled;  /* so many at the end of each have no class */
     int64_t epoch_batches; /* batches of the first epoch */
     int64_t n_steps;
     ki_select selection;
@@ -195,6 +199,8 @@ kith_status ki_train_check_data(ki_train_state *run, kith_error *err);
 /* Hash the weights file, and refuse one that the run did not begin with. If there is a checkpoint, the file is not
  * needed and may be missing. */
 kith_status ki_train_check_weights(ki_train_state *run, bool *ret_are_there, kith_error *err);
+/* Refuse teacher number t, which is open, if the run did not begin with it. */
+kith_status ki_train_check_teacher(ki_train_state *run, int t, kith_error *err);
 /* Resume from run->from; newer checkpoints, which are damaged, are renamed, with a warning. */
 kith_status ki_train_restore(ki_train_state *run, kith_error *err);
 

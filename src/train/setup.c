@@ -27,11 +27,22 @@ static kith_status number_classes(ki_train_state *run, kith_error *err) {
     const size_t n = run->set->n_classes;
     KI_TRY(ki_alloc_or(&run->class_of, n, sizeof *run->class_of, "classes", err));
     for (size_t c = 0; c < n; c++) run->class_of[c] = -1;
-    for (int64_t i = 0; i < run->train.n; i++) run->class_of[run->set->item[run->train.item[i]].label] = 0;
+    for (int64_t i = 0; i < run->train.n; i++) {
+        const int32_t label = run->set->item[run->train.item[i]].label;
+        if (!ki_dataset_is_class(run->set, label)) continue;
+        run->class_of[label] = 0;
+        run->n_labelled++;
+    }
     for (size_t c = 0; c < n; c++) {
         if (run->class_of[c] == 0) run->class_of[c] = run->n_classes++;
     }
-    if (run->n_classes >= 2) return KITH_OK;
+    if (run->n_classes >= 2 || !run->recipe->reads_classes) return KITH_OK;
+    if (run->n_labelled == 0 && run->train.n > 0) {
+        ki_fail(err, KITH_EINVAL, "%s has no classes to train on, and %s counts only images that have one",
+                run->set->root, run->recipe->reads_classes);
+        return ki_hint(err, KITH_EINVAL,
+                       "add a data set with classes, or learn from teachers alone (loss: none)");
+    }
     ki_fail(err, KITH_EINVAL, "%s has %d classes to train on; wanted at least 2", run->set->root,
             run->n_classes);
     return ki_hint(err, KITH_EINVAL,
@@ -40,7 +51,7 @@ static kith_status number_classes(ki_train_state *run, kith_error *err) {
 
 /* With one image in every class there is no pair of one class to learn from. */
 static kith_status check_pairs(const ki_train_state *run, kith_error *err) {
-    if (run->n_classes < run->train.n || !ki_objective_needs_pairs(run->recipe->objective)) return KITH_OK;
+    if (run->n_classes < run->n_labelled || !ki_objective_needs_pairs(run->recipe->objective)) return KITH_OK;
     ki_fail(err, KITH_EINVAL,
             "%s has %d training classes of 1 image each; a pair loss wants a class with 2 images or more",
             run->set->root, run->n_classes);
@@ -66,7 +77,7 @@ static kith_status select_seen(ki_train_state *run, kith_error *err) {
     int64_t n_taken = 0;
     for (size_t c = 0; c < n; c++) {
         const int64_t here = count[order[c]];
-        if (here == 0 || n_taken + here > r->eval.max_seen) continue;
+        if (here == 0 || run->class_of[order[c]] < 0 || n_taken + here > r->eval.max_seen) continue;
         is_taken[order[c]] = true;
         n_taken += here;
     }
@@ -87,6 +98,8 @@ static kith_status open_data(ki_train_state *run, kith_error *err) {
         return ki_hint(err, status,
                        run->recipe->is_features
                            ? "if the data was moved, say where it is now with --set data.features=…"
+                       : run->recipe->data->kind == KI_VALUE_LIST
+                           ? "if the data was moved, say where it is now with --set data.0.root=…"
                            : "if the data was moved, say where it is now with --set data.root=…");
     KI_TRY(status);
     KI_TRY(select_split(run, KITH_SPLIT_TRAIN, &run->train, err));
@@ -105,19 +118,6 @@ static kith_status open_data(ki_train_state *run, kith_error *err) {
 
 /* ---- network ---- */
 
-static kith_status settings_text(const ki_value *map, char *ret, size_t bytes, kith_error *err) {
-    size_t used = 0;
-    ret[0] = '\0';
-    for (const ki_value *v = map ? map->first : NULL; v; v = v->next) {
-        const int n = ki_snprintf(ret + used, bytes - used, "%s%s=%s", used ? "," : "", v->key,
-                                  v->kind == KI_VALUE_SCALAR ? v->text : "");
-        if (n < 0 || (size_t)n >= bytes - used)
-            return ki_fail(err, KITH_EINVAL, "model.settings is too long");
-        used += (size_t)n;
-    }
-    return KITH_OK;
-}
-
 static kith_status open_network(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
     char settings[512];
@@ -125,7 +125,8 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
         .precision = (ki_precision)r->precision, .tf32 = r->tf32, .deterministic = r->deterministic};
     KI_TRY(ki_train_choose_device(r, run->comm, &backend.device, err));
     KI_TRY(ki_backend_open(r->device, &backend, &run->backend, err));
-    KI_TRY(settings_text(r->model.settings, settings, sizeof settings, err));
+    const kith_status written = ki_recipe_settings_text(r->model.settings, settings, sizeof settings, err);
+    if (written != KITH_OK) return ki_prefix(err, written, "model");
     bool has_weights = false;
     KI_TRY(ki_train_check_weights(run, &has_weights, err));
     const int64_t map_channels = r->model.map_channels ? r->model.map_channels : KITH_NONE;
@@ -172,6 +173,16 @@ static int64_t tap_channels(const ki_net *net, const char *tap) {
     return ki_graph_node(net->graph, node)->shape.dim[1];
 }
 
+/* They see what the network sees. A run goes on only with the teachers that it began with. */
+static kith_status open_teachers(ki_train_state *run, kith_error *err) {
+    const ki_recipe *r = run->recipe;
+    for (int t = 0; t < r->n_teachers; t++) {
+        KI_TRY(ki_teacher_open(r, t, run->net.c, run->net.h, run->backend, &run->teacher[t], err));
+        KI_TRY(ki_train_check_teacher(run, t, err));
+    }
+    return KITH_OK;
+}
+
 static kith_status make_learner(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
     ki_sizes sizes = {.n_classes = run->n_classes,
@@ -180,6 +191,7 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                       .map = tap_channels(&run->net, "map"),
                       .no_map = ki_net_takes_vectors(&run->net),
                       .heads = run->net.heads};
+    for (int t = 0; t < r->n_teachers; t++) sizes.teacher[t] = ki_teacher_width(&run->teacher[t]);
     ki_train_share_out(run, &sizes);
     KI_TRY(ki_objective_new(r->objective, &sizes, (uint64_t)r->seed, &run->objective, err));
     ki_train_choose_variants(run);
@@ -197,6 +209,9 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
         .transform = &run->train_transform,
         .frozen_bn = r->model.bn == 1,
         .seed = (uint64_t)r->seed,
+        .teacher = run->teacher,
+        .n_teachers = r->n_teachers,
+        .n_unlabelled = run->n_unlabelled,
         .optim = &r->optim};
     KI_TRY(ki_learner_new(&settings, &run->learner, err));
     int64_t batch = r->eval.batch ? r->eval.batch : run->batch;
@@ -214,13 +229,18 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                        "a batch's embeddings", err);
 }
 
-/* The starting network's values for the training images, for terms that need them to begin. */
+/* The starting network's values for the training images that have a class, for terms that need them to begin. */
 static kith_status start_from(ki_train_state *run, ki_tap tap, kith_error *err) {
     kith_status status;
     ki_vectors features = {0};
     const float *x = NULL;
     int32_t *label = NULL;
-    KI_CHECK(ki_train_embed(run, run->train.item, run->train.n, ki_tap_name(tap), NULL, &features, err));
+    int64_t *item = NULL, n = 0;
+    KI_CHECK(ki_alloc_or(&item, (size_t)run->train.n, sizeof *item, "items", err));
+    for (int64_t i = 0; i < run->train.n; i++) {
+        if (run->class_of[run->set->item[run->train.item[i]].label] >= 0) item[n++] = run->train.item[i];
+    }
+    KI_CHECK(ki_train_embed(run, item, n, ki_tap_name(tap), NULL, &features, err));
     KI_CHECK(ki_vectors_host(&features, &x, err));
     KI_CHECK(ki_alloc_or(&label, (size_t)features.n, sizeof *label, "labels", err));
     for (int64_t i = 0; i < features.n; i++) label[i] = run->class_of[features.label[i]];
@@ -228,6 +248,7 @@ static kith_status start_from(ki_train_state *run, ki_tap tap, kith_error *err) 
     KI_CHECK(ki_objective_start(run->objective, tap, &all, err));
 done:
     ki_vectors_release(&features);
+    ki_free(item);
     ki_free(label);
     return status;
 }
@@ -242,13 +263,39 @@ static kith_status start_terms(ki_train_state *run, kith_error *err) {
 
 /* ---- the standing ---- */
 
+/* The training images of each set follow each other, as the sets do. */
+static kith_status make_mixed(const ki_train_state *run, const int32_t *labels, ki_sampler **ret,
+                              kith_error *err) {
+    const ki_recipe *r = run->recipe;
+    const size_t n_parts = run->set->n_parts;
+    ki_sampler_part *parts = NULL;
+    int64_t at = 0;
+    KI_TRY(ki_zalloc_or(&parts, n_parts, sizeof *parts, "parts", err));
+    for (size_t p = 0; p < n_parts; p++) {
+        size_t first = 0, n = 0;
+        ki_dataset_part(run->set, p, &first, &n);
+        parts[p] = (ki_sampler_part){.first = at, .weight = run->set->part[p]->weight};
+        while (at < run->train.n && (size_t)run->train.item[at] < first + n) at++;
+        parts[p].n = at - parts[p].first;
+        parts[p].has_classes = !run->set->part[p]->class_[0].is_none;
+    }
+    const kith_status status =
+        ki_sampler_new_mixed(&r->batch, (uint64_t)r->seed, run->train.item, labels, parts, n_parts, ret, err);
+    ki_free(parts);
+    return status;
+}
+
 kith_status ki_train_make_sampler(ki_train_state *run, ki_sampler **ret, kith_error *err) {
     const ki_recipe *r = run->recipe;
     int32_t *labels = NULL;
     kith_status status;
-    KI_CHECK(ki_alloc_or(&labels, (size_t)run->train.n, sizeof *labels, "labels", err));
+    KI_CHECK(ki_alloc_or(&labels, (size_t)run->train.n + 1, sizeof *labels, "labels", err));
     for (int64_t i = 0; i < run->train.n; i++) labels[i] = run->set->item[run->train.item[i]].label;
-    KI_CHECK(ki_sampler_new(&r->batch, (uint64_t)r->seed, run->train.item, labels, run->train.n, ret, err));
+    if (run->set->n_parts)
+        KI_CHECK(make_mixed(run, labels, ret, err));
+    else
+        KI_CHECK(
+            ki_sampler_new(&r->batch, (uint64_t)r->seed, run->train.item, labels, run->train.n, ret, err));
     KI_CHECK(ki_sampler_n_batches(*ret, &run->epoch_batches, err));
 done:
     ki_free(labels);
@@ -317,8 +364,10 @@ static kith_status prepare(ki_train_state *run, ki_sampler **ret_sampler, kith_e
     KI_TRY(open_data(run, err));
     KI_TRY(ki_train_check_data(run, err));
     KI_TRY(open_network(run, err));
+    KI_TRY(open_teachers(run, err));
     run->batch = ki_sampler_batch_size(&run->recipe->batch);
     KI_TRY(ki_train_make_sampler(run, ret_sampler, err));
+    run->n_unlabelled = ki_sampler_n_unlabelled(*ret_sampler);
     count_steps(run);
     return KITH_OK;
 }
@@ -375,6 +424,7 @@ void ki_train_release(ki_train_state *run) {
     ki_learner_free(run->learner);
     ki_device_comm_close(run->device_comm);
     ki_objective_free(run->objective);
+    for (int t = 0; t < KI_MOST_TEACHERS; t++) ki_teacher_release(&run->teacher[t]);
     ki_params_free(run->params);
     ki_net_release(&run->test_net);
     ki_net_release(&run->net);

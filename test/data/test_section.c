@@ -32,6 +32,20 @@ static void test_check(void **state) {
         {"{root: photos, split: list.csv}", 2, "data: both split and folds are given"},
         {"{rot: photos}", 1, "data: unknown option 'rot'"},
         {"{root: photos, validation: 1}", 1, "validation is '1'"},
+        {"{root: photos, labels: false}", 1, NULL},
+        {"{root: photos, labels: false, validation: 0.2}", 1,
+         "data: labels is false, and validation is given"},
+        {"{root: photos, labels: yes.txt}", 1, "data: labels without features"},
+        {"{features: x.npy, labels: false}", 1, "data: labels is false, and the data is features"},
+        {"{root: photos, weight: -1}", 1, "weight is '-1'"},
+        {"[{root: a, validation: 0.2}, {root: b, labels: false}]", 1, NULL},
+        {"[{root: a, weight: 2}, {root: b, weight: 1}]", 1, NULL},
+        {"[{root: a, weight: 2}, {root: b}]", 1, "data: 1 of 2 sets have a weight; wanted all or none"},
+        {"[{root: a}, {rot: b}]", 1, "data.1: unknown option 'rot'"},
+        {"[{root: a}, {validation: 0.2}]", 1, "data.1: there is no root"},
+        {"[{root: a}, {features: b.npy}]", 1, "data.1: features; several data sets are files of images"},
+        {"[{root: a}, {root: b}]", 3, "folds is 3, and data is a list"},
+        {"[]", 1, "data lists 0 sets; wanted 1 to 64"},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         kith_error err = {0};

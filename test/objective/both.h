@@ -15,7 +15,8 @@ typedef struct device_batch {
     int32_t *label;
     ki_real *tap[KI_N_TAPS];
     ki_sizes sizes;
-    int64_t pitch; /* of the map on the device when it is a slice of something wider; else 0 */
+    int64_t n_unlabelled; /* items at the end whose label is -1 */
+    int64_t pitch;        /* of the map on the device when it is a slice of something wider; else 0 */
 } device_batch;
 
 enum { DEVICE_CLASSES = 40 };
@@ -34,14 +35,19 @@ static inline device_batch device_batch_new(int64_t m, int64_t dim, int64_t c, i
     b.label = ki_alloc((size_t)m, sizeof *b.label);
     for (int64_t i = 0; i < m; i++) b.label[i] = label_of(i);
     b.tap[KI_TAP_EMBEDDING] = device_numbers(&rng, m * dim, -100);
-    for (int64_t i = 0; i < m; i++) b.tap[KI_TAP_EMBEDDING][i * dim + b.label[i] % dim] += 1;
+    for (int64_t i = 0; i < m; i++) b.tap[KI_TAP_EMBEDDING][i * dim + (b.label[i] + 1) % dim] += 1;
+    for (int64_t i = 0; i < m; i++) b.n_unlabelled += b.label[i] < 0;
     b.tap[KI_TAP_POOLED] = device_numbers(&rng, m * c, 0);
     b.tap[KI_TAP_MAP] = device_numbers(&rng, m * c * h * w, 0);
     b.tap[KI_TAP_WEIGHT] = device_numbers(&rng, dim * c, -100);
-    b.sizes = (ki_sizes){.n_classes = DEVICE_CLASSES, .embedding = dim, .pooled = c, .map = c};
+    b.tap[KI_TAP_TEACHER] = device_numbers(&rng, m * (c + 2), -100);
+    b.tap[KI_TAP_TEACHER + 1] = device_numbers(&rng, m * (c + 5), -100);
+    b.sizes = (ki_sizes){
+        .n_classes = DEVICE_CLASSES, .embedding = dim, .pooled = c, .map = c, .teacher = {c + 2, c + 5}};
     b.batch = (ki_batch){.m = m, .label = b.label, .step = 3};
     const int64_t cols[KI_N_TAPS] = {
-        [KI_TAP_MAP] = c * h * w, [KI_TAP_POOLED] = c, [KI_TAP_EMBEDDING] = dim, [KI_TAP_WEIGHT] = c};
+        [KI_TAP_MAP] = c * h * w, [KI_TAP_POOLED] = c,      [KI_TAP_EMBEDDING] = dim,
+        [KI_TAP_WEIGHT] = c,      [KI_TAP_TEACHER] = c + 2, [KI_TAP_TEACHER + 1] = c + 5};
     for (int tap = 0; tap < KI_N_TAPS; tap++) {
         if (b.tap[tap])
             b.batch.tap[tap] =
@@ -99,6 +105,7 @@ static inline void device_run_prepare(device_run *run, ki_backend *backend, ki_o
                                       const device_batch *b) {
     kith_error err = {0};
     *run = (device_run){.backend = backend, .batch = b, .objective = objective};
+    run->in.n_unlabelled = b->n_unlabelled;
     run->in.label = device_take(run, (size_t)b->m * sizeof *run->in.label);
     run->in.step = device_take(run, sizeof *run->in.step);
     device_upload(run, run->in.label, b->label, (size_t)b->m * sizeof *b->label);
@@ -109,7 +116,7 @@ static inline void device_run_prepare(device_run *run, ki_backend *backend, ki_o
         const size_t bytes = edge.pitch ? edge.bytes / (size_t)b->c * (size_t)edge.pitch : edge.bytes;
         void *data = device_take(run, bytes);
         run->in.tap_edge[tap] = edge;
-        run->in.diff[tap] = device_take(run, bytes);
+        if (!ki_tap_is_teacher(tap)) run->in.diff[tap] = device_take(run, bytes);
         assert_ok(backend->type->memory.import(backend, &edge, data, b->tap[tap], &err), &err);
         run->in.tap[tap] = data;
         if (tap == KI_TAP_WEIGHT)

@@ -108,10 +108,12 @@ static inline bool case_open(const kith_tensors *file, const char *tensor, golde
     case_tap(c, KI_TAP_EMBEDDING, "x");
     case_tap(c, KI_TAP_POOLED, "pooled");
     case_tap(c, KI_TAP_MAP, "map");
+    case_tap(c, KI_TAP_TEACHER, "teacher");
     c->sizes = (ki_sizes){.n_classes = CASES_N_CLASSES,
                           .embedding = c->batch.tap[KI_TAP_EMBEDDING].cols,
                           .pooled = c->batch.tap[KI_TAP_POOLED].cols,
-                          .map = c->batch.tap[KI_TAP_MAP].c};
+                          .map = c->batch.tap[KI_TAP_MAP].c,
+                          .teacher = {c->batch.tap[KI_TAP_TEACHER].cols}};
     const char *heads = strstr(c->recipe, "# heads ");
     if (heads) c->sizes.heads = atoi(heads + strlen("# heads "));
     /* The embedding layer's weight matrix is an input like the taps, but is stored with the state. */

@@ -86,7 +86,7 @@ static inline kith_status device_run_try(device_run *run, ki_objective *objectiv
         if (!batch->tap[tap].data || !(ki_objective_taps(objective) & KI_TAP_BIT(tap))) continue;
         run->batch.tap_edge[tap] = device_edge(tap, &batch->tap[tap]);
         run->batch.tap[tap] = device_take(run->batch.tap_edge[tap].bytes);
-        run->batch.diff[tap] = device_take(run->batch.tap_edge[tap].bytes);
+        if (!ki_tap_is_teacher(tap)) run->batch.diff[tap] = device_take(run->batch.tap_edge[tap].bytes);
     }
     if (ki_engine_stops(objective))
         run->batch.diff_stopped = device_take(run->batch.tap_edge[KI_TAP_EMBEDDING].bytes);
@@ -199,10 +199,9 @@ static inline void device_check(const char *where, device_run *run, ki_objective
         device_bad++;
     }
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-        static const char *const names[] = {"map", "pooled", "embedding", "logits", "weight"};
         ki_real *diff = device_run_diff(run, tap);
         if (diff)
-            device_compare(where, names[tap], diff, wanted.diff[tap],
+            device_compare(where, ki_tap_name(tap), diff, wanted.diff[tap],
                            batch->tap[tap].rows * batch->tap[tap].cols, tolerance, floor_);
         ki_free(diff);
     }

@@ -54,6 +54,17 @@ static int set_up(void **state) {
                "objective:\n  loss: {name: binomial}\n  regularizers: [{name: joint_similarity}]\n");
     write_text("norm.yaml",
                "objective:\n  loss: {name: binomial}\n  regularizers: [{name: row_norm_penalty}]\n");
+    static float t[2][N * 9];
+    for (int i = 0; i < N * 9; i++) t[0][i] = (float)sin(0.7 * i), t[1][i] = (float)cos(1.9 * i);
+    write_array("t0.npy", KITH_F32, 2, (int64_t[]){N, 9}, t[0]);
+    write_array("t1.npy", KITH_F32, 2, (int64_t[]){N, 5}, t[1]);
+    write_array("t_short.npy", KITH_F32, 2, (int64_t[]){N - 1, 5}, t[1]);
+    static int64_t some[N];
+    for (int i = 0; i < N; i++) some[i] = i < 12 ? i / 4 : -1;
+    write_array("y_some.npy", KITH_I64, 1, (int64_t[]){N}, some);
+    write_text("teach.yaml",
+               "objective:\n  loss: {name: binomial}\n  regularizers:\n"
+               "    - {name: relational, form: softmax, weight: 0.5}\n    - {name: match, teacher: 1}\n");
     write_text("typo.yaml", "objective:\n  loss: {name: binomail}\n");
     return 0;
 }
@@ -197,12 +208,65 @@ static void test_missing_arrays(void **state) {
            "objective norm.yaml --labels y.npy --embedding x.npy");
 }
 
+static double term(const char *name) {
+    char key[64];
+    snprintf(key, sizeof key, "\"%s\": ", name);
+    const char *at = strstr(output, key);
+    if (!at) fail_msg("no %s in %s", name, output);
+    return strtod(at + strlen(key), NULL);
+}
+
+/* What teachers say is given as arrays, the second for teacher 1; items without a class count for them alone. */
+static void test_teachers(void **state) {
+    (void)state;
+    static const char both[] =
+        "objective teach.yaml --embedding x.npy --teacher t0.npy --teacher t1.npy --json";
+    char arguments[512];
+    snprintf(arguments, sizeof arguments, "%s --labels y.npy --out taught", both);
+    expect(0, "\"match\": ", arguments);
+    const double relational = term("relational"), match = term("match"), binomial = term("binomial");
+    assert_true(relational > 0 && match > 0 && match < 2);
+    kith_error err = {0};
+    kith_array weights;
+    char path[512];
+    kith_tensors *file = NULL;
+    kith_array view;
+    snprintf(path, sizeof path, "%s/taught/grad_state.safetensors", folder);
+    assert_ok(kith_tensors_open(path, &file, &err), &err);
+    assert_ok(kith_tensors_get(file, "match.1.weight", &view, &err), &err);
+    assert_int_equal(view.dim[0], 5);
+    assert_int_equal(view.dim[1], D);
+    kith_tensors_free(file);
+    snprintf(arguments, sizeof arguments, "%s --labels y_some.npy --out some", both);
+    expect(0, "\"match\": ", arguments);
+    assert_true(term("relational") == relational && term("match") == match && term("binomial") != binomial);
+    snprintf(path, sizeof path, "%s/some/weights.npy", folder);
+    assert_ok(kith_npy_read(path, &weights, &err), &err);
+    assert_int_equal(weights.dim[0], 12);
+    assert_int_equal(weights.dim[1], 12);
+    kith_array_release(&weights);
+
+    expect(1,
+           "reads teacher_1, which is not given (give what each teacher says [m, w] with --teacher T.npy, in "
+           "order)",
+           "objective teach.yaml --labels y.npy --embedding x.npy --teacher t0.npy");
+    expect(1, "t_short.npy has 23 rows, but there are 24 labels",
+           "objective teach.yaml --labels y.npy --embedding x.npy --teacher t0.npy --teacher t_short.npy");
+    expect(1, "--teacher is given 5 times; at most 4 are possible",
+           "objective teach.yaml --labels y.npy --embedding x.npy --teacher t0.npy --teacher t0.npy "
+           "--teacher t0.npy "
+           "--teacher t0.npy --teacher t0.npy");
+    expect(0, "recipe",
+           "bench objective --recipe '{loss: none, regularizers: [relational, {name: match, teacher: 1}]}' "
+           "--batch 16 --dim 8 --steps 1");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_and_files), cmocka_unit_test(test_state_comes_and_goes),
         cmocka_unit_test(test_drawing),          cmocka_unit_test(test_one_line_for_bad_input),
         cmocka_unit_test(test_missing_arrays),   cmocka_unit_test(test_lists_and_benchmark),
-        cmocka_unit_test(test_example_learns),
+        cmocka_unit_test(test_example_learns),   cmocka_unit_test(test_teachers),
     };
     return cmocka_run_group_tests_name("objective/cli", tests, set_up, NULL);
 }

@@ -71,6 +71,15 @@ static const char *const regs[] = {
     "{name: joint_mmd, layers: [pooled, logits], kernels: [{kind: exp}, laplace]}",
     "{name: norm_l2, weight: 0.25}",
     "{name: row_norm_penalty, lam: 2, weight: 0.5}",
+    "{name: relational}",
+    "{name: relational, teacher: 1, weight: 0.4, warmup: 6}",
+    "{name: relational, form: softmax, temperature: 0.2}",
+    "{name: relational, form: softmax, normalize: false, temperature: 20, teacher_temperature: 0.1}",
+    "{name: relational, stops_at_embedding: true}",
+    "{name: match}",
+    "{name: match, teacher: 1, weight: 0.4, warmup: 6}",
+    "{name: match, form: squared, normalize: false}",
+    "{name: match, form: squared, lr_multiplier: 0, weight: 2}",
 };
 
 static void run_case(const char *recipe, const shape *s, double tolerance) {

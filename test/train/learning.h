@@ -53,8 +53,9 @@ static inline kith_status setup_try(setup *s, int channels, int width, int heads
     KI_TRY(ki_net_init(&net, &s->net, err));
     KI_TRY(ki_params_new(s->net.graph, s->backend, &s->params, err));
     KI_TRY(ki_params_init(s->params, 3, err));
-    const ki_sizes sizes = {
+    ki_sizes sizes = {
         .n_classes = CLASSES, .embedding = DIM, .pooled = width * heads, .map = width, .heads = heads};
+    for (int t = 0; t < settings.n_teachers; t++) sizes.teacher[t] = ki_teacher_width(&settings.teacher[t]);
     KI_TRY(ki_objective_new(of_objective, &sizes, 3, &s->objective, err));
     KI_TRY(ki_optim_parse(of_optim, &s->optim, err));
     settings.backend = s->backend;

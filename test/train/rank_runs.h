@@ -50,4 +50,26 @@ static inline void rank_runs_near(const char *a, const char *b, double most) {
     if (!(off < most)) fail_msg("embeddings of %s and %s are %g apart; wanted less than %g", a, b, off, most);
 }
 
+/* Arguments for a teacher and two data sets, one without labels, which are made on the first call: of a batch of 12 the last 4 have no class. */
+static inline const char *rank_runs_taught(void) {
+    static char arguments[4096];
+    const char *folder = testing_folder(), *program = testing_program();
+    if (*arguments) return arguments;
+    if (testing_run(rank_runs_said, sizeof rank_runs_said,
+                    "%s train %s --out %s/teacher --set optim.steps=3 --set seed=5 --no-report -q && cd %s "
+                    "&& mkdir flat && n=0 && "
+                    "for f in tiny/*/0000[0-2].png; do n=$((n+1)); cp $f flat/$n.png; done",
+                    program, tiny_make(), folder, folder) != 0)
+        fail_msg("%s", rank_runs_said);
+    snprintf(arguments, sizeof arguments,
+             " --set 'data=[{root: %s/tiny, validation: 0.2, weight: 2}, {root: %s/flat, labels: false, "
+             "weight: 1}]' "
+             "--set 'teachers=[{weights: %s/teacher}]' --set 'batch={classes: 6, images: 2}' --set "
+             "'objective={loss: "
+             "binomial, regularizers: [{name: relational, form: softmax, temperature: 0.2}, {name: match, "
+             "weight: 0.5}]}' ",
+             folder, folder, folder);
+    return arguments;
+}
+
 #endif

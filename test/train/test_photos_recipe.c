@@ -69,19 +69,58 @@ static void test_every_method_trains(void **state) {
         testing_run(output, sizeof output, "%s synth %s/small --classes 16 --images 4", program, folder), 0);
     const int status = testing_run(
         output, sizeof output,
-        "cd %s && for file in %s/recipes/methods/*.yaml; do name=$(basename \"$file\" .yaml); "
-        "%s train \"$file\" --set data.root=small --set model.weights=~ --set model.backbone=convnet4 "
+        "cd %s && %s embed --backbone convnet4 --generate 1 --save taught.safetensors -o x.npy && for file "
+        "in %s/recipes/methods/*.yaml; do name=$(basename \"$file\" .yaml); "
+        "teacher=; if grep -q ^teachers \"$file\"; then teacher='--set "
+        "teachers.0.weights=taught.safetensors'; fi; "
+        "%s train \"$file\" $teacher --set data.root=small --set model.weights=~ --set "
+        "model.backbone=convnet4 "
         "--set model.embedding=16 --set input.resize=squash36 --set input.crop=32 --set optim.steps=2 "
         "--set eval.every=2 --no-report --quiet --out method-$name && test -s method-$name/model.safetensors "
         "|| "
         "{ echo $name does not train; exit 1; }; done",
-        folder, testing_source(), program);
+        folder, program, testing_source(), program);
     if (status != 0) fail_msg("%s", output);
 }
 
+/* Small networks stand in for the large ones, and drawn glyphs for photos: what is tested is that the recipe runs as documented. */
+static void test_the_general_network(void **state) {
+    (void)state;
+    const char *folder = testing_folder(), *program = testing_program();
+    const int status = testing_run(
+        output, sizeof output,
+        "cd %s && %s synth labelled --classes 20 --images 4 && %s synth others --classes 24 --images 4 "
+        "--seed 2 && "
+        "mkdir -p loose && n=0 && for f in labelled/*/00000.png others/*/00001.png; do n=$((n+1)); cp $f "
+        "loose/$n.png; done && "
+        "%s embed --backbone convnet4 --generate 1 --save one.safetensors -o x.npy && "
+        "%s embed --backbone efficientnet_b0 --settings width=0.25,depth=0.3 --generate 1 --save "
+        "two.safetensors "
+        "-o x.npy || exit 1; "
+        "%s train %s/recipes/general.yaml --set data.0.root=labelled --set data.1.root=others --set "
+        "data.2.root=loose "
+        "--set model.weights=~ --set model.settings.width=0.25 --set teachers.0.weights=one.safetensors "
+        "--set teachers.1.weights=two.safetensors --set input.resize=squash72 --set input.crop=64 --set "
+        "batch.classes=8 "
+        "--set optim.epochs=2 --set eval.every=4 --out general",
+        folder, program, program, program, program, program, testing_source());
+    if (status != 0) fail_msg("%s", output);
+    static const char *const parts[] = {
+        "mobilenet_v3_large on labelled + others + loose: ", " and 44 without, batches of 32", "relational_2",
+        "match_2", "unseen classes (test)"};
+    for (size_t i = 0; i < N_ROWS(parts); i++) {
+        if (!strstr(output, parts[i])) fail_msg("no '%s' in: %s", parts[i], output);
+    }
+    assert_int_equal(testing_run(output, sizeof output,
+                                 "cd %s && grep -c 'labelled + others' general/report.html && "
+                                 "%s eval general --data labelled --metrics retrieval",
+                                 folder, program),
+                     0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_folder_of_images),
-                                       cmocka_unit_test(test_larger_networks),
-                                       cmocka_unit_test(test_every_method_trains)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_folder_of_images), cmocka_unit_test(test_larger_networks),
+        cmocka_unit_test(test_the_general_network), cmocka_unit_test(test_every_method_trains)};
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }

@@ -167,8 +167,8 @@ static void test_printed_recipe_reads_back_the_same(void **state) {
 static void test_every_method_reads_back(void **state) {
     (void)state;
     kith_error err;
-    char set[4][96];
-    const char *const list[] = {set[0], set[1], set[2], set[3]};
+    char set[5][96];
+    const char *const list[] = {set[0], set[1], set[2], set[3], set[4]};
     for (size_t i = 0; ki_loss_at(i); i++) {
         ki_recipe *once = NULL, *twice = NULL;
         snprintf(set[0], sizeof set[0], "objective.loss=%s", ki_loss_at(i)->method.name);
@@ -179,7 +179,9 @@ static void test_every_method_reads_back(void **state) {
         /* The one that wants something of the network. */
         const bool wants_heads = reg && strcmp(reg->method.name, "head_divergence") == 0;
         snprintf(set[3], sizeof set[3], "model.heads=%d", wants_heads ? 2 : 1);
-        assert_ok(read_with(minimal, list, 4, &once, &err), &err);
+        snprintf(set[4], sizeof set[4], "teachers=[%s]",
+                 reg && reg->counts_all ? "{weights: t.safetensors}" : "");
+        assert_ok(read_with(minimal, list, 5, &once, &err), &err);
         assert_ok(read_with(once->text, NULL, 0, &twice, &err), &err);
         assert_string_equal(once->text, twice->text);
         ki_recipe_free(once);

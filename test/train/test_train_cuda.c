@@ -2,10 +2,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "device/backend.h"
 #include "kith/card.h"
 #include "kith/data.h"
+#include "kith/model.h"
 #include "kith/train.h"
 #include "support/testing.h"
 
@@ -101,8 +104,75 @@ static void test_the_last_batch_of_an_epoch_is_smaller(void **state) {
     assert_ok(kith_train_run(&options, NULL, &err), &err);
 }
 
+/* recipes/general.yaml on the device: two teachers, three sets, one without labels. Small networks and few images. */
+static void test_taught_on_several_sets(void **state) {
+    (void)state;
+    enum { N_SETS = 17 };
+    char set[N_SETS][1200], root[1024], flat[1100], path[1200], image[1200], recipe[1024];
+    const char *sets[N_SETS];
+    kith_error err = {0};
+    const char *const teachers[] = {"one", "two"};
+    KITH_OPTIONS(kith_synth_options, synth);
+    synth.n_classes = 10, synth.n_images = 4, synth.side = 24;
+    for (int t = 0; t < 2; t++) {
+        kith_model *model = NULL;
+        KITH_OPTIONS(kith_model_options, options);
+        options.backbone = "convnet4";
+        options.settings = t ? "width=8" : "width=12";
+        options.embedding = t ? 8 : KITH_NONE;
+        options.classes = KITH_NONE;
+        assert_ok(kith_model_open(&options, &model, &err), &err);
+        snprintf(path, sizeof path, "%s/%s.safetensors", testing_folder(), teachers[t]);
+        assert_ok(kith_model_save(model, path, &err), &err);
+        kith_model_free(model);
+        snprintf(root, sizeof root, "%s/set%d", testing_folder(), t);
+        synth.seed = (uint64_t)t + 5;
+        assert_ok(kith_synth_write(root, &synth, NULL, NULL, &err), &err);
+    }
+    snprintf(flat, sizeof flat, "%s/flat", testing_folder());
+    assert_int_equal(mkdir(flat, 0777), 0);
+    for (int i = 0; i < 16; i++) {
+        snprintf(path, sizeof path, "%s/set0/glyph%05d/%05d.png", testing_folder(), i % 8, i / 8);
+        snprintf(image, sizeof image, "%s/%d.png", flat, i);
+        assert_int_equal(link(path, image), 0);
+    }
+    int n = 0;
+    for (int t = 0; t < 2; t++) {
+        snprintf(set[n++], sizeof set[0], "data.%d.root=%s/set%d", t, testing_folder(), t);
+        snprintf(set[n++], sizeof set[0], "teachers.%d={weights: %s/%s.safetensors}", t, testing_folder(),
+                 teachers[t]);
+    }
+    snprintf(set[n++], sizeof set[0], "data.2.root=%s", flat);
+    static const char *const plain[] = {
+        "device=cuda",     "model={backbone: convnet4, embedding: 8, settings: {width: 8}}",
+        "input.crop=16",   "input.resize=squash20",
+        "batch.classes=4", "batch.images=2",
+        "optim.epochs=0",  "optim.steps=6",
+        "eval.every=3",    "loader={workers: 1}",
+        "optim.warmup=2",  "checkpoint={every: 3}"};
+    for (size_t i = 0; i < N_ROWS(plain); i++) snprintf(set[n++], sizeof set[0], "%s", plain[i]);
+    assert_int_equal(n, N_SETS);
+    for (int i = 0; i < n; i++) sets[i] = set[i];
+    snprintf(root, sizeof root, "%s/taught", testing_folder());
+    snprintf(recipe, sizeof recipe, "%s/recipes/general.yaml", testing_source());
+    const kith_train_options options = {.size = sizeof(kith_train_options),
+                                        .recipe = recipe,
+                                        .sets = sets,
+                                        .n_sets = n,
+                                        .out = root,
+                                        .no_report = true};
+    assert_ok(kith_train_run(&options, NULL, &err), &err);
+    kith_card *card = NULL;
+    double found = 0;
+    snprintf(path, sizeof path, "%s/result.json", root);
+    assert_ok(kith_card_read(path, &card, &err), &err);
+    assert_true(kith_card_real(card, "test.recall.1", &found) && found > 0);
+    kith_card_free(card);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_judged_on_the_device),
+                                       cmocka_unit_test(test_taught_on_several_sets),
                                        cmocka_unit_test(test_the_last_batch_of_an_epoch_is_smaller)};
     return cmocka_run_group_tests_name("train/a run on a device", tests, has_device, testing_tear_down);
 }

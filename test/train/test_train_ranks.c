@@ -244,6 +244,20 @@ static void test_without_the_plugin(void **state) {
     assert_true(!tiny_exists("never", "recipe.yaml"));
 }
 
+/* Each rank shows its images to the teacher; of three, the last has images without a class alone. */
+static void test_a_teacher_and_images_without_a_class(void **state) {
+    (void)state;
+    need_mpirun();
+    char arguments[4600];
+    snprintf(arguments, sizeof arguments, "--set optim.steps=12 --set eval.select=last %s",
+             rank_runs_taught());
+    one_train("taught", arguments);
+    ranks_train(2, "taught-2", arguments);
+    ranks_train(3, "taught-3", arguments);
+    rank_runs_near("taught-2", "taught", 1e-3);
+    rank_runs_near("taught-3", "taught", 1e-3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_fifty_steps_follow_one_process),
                                        cmocka_unit_test(test_part_of_a_network_and_its_average),
@@ -252,6 +266,7 @@ int main(void) {
                                        cmocka_unit_test(test_evaluation_has_the_bits_of_one_process),
                                        cmocka_unit_test(test_proxies_over_ranks),
                                        cmocka_unit_test(test_unreadable_images_of_all_ranks),
+                                       cmocka_unit_test(test_a_teacher_and_images_without_a_class),
                                        cmocka_unit_test(test_collapse_is_of_the_whole_batch),
                                        cmocka_unit_test(test_a_failure_is_told_once),
                                        cmocka_unit_test(test_a_rank_that_dies),

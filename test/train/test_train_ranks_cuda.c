@@ -127,6 +127,16 @@ static void test_libraries_that_do_not_fit(void **state) {
     says_of("libnccl.so.2", "KITH_FAKE_NCCL=sum", "NCCL: unhandled cuda error (all_reduce");
 }
 
+static void test_a_teacher_and_images_without_a_class(void **state) {
+    (void)state;
+    need_ranks();
+    char arguments[4600];
+    snprintf(arguments, sizeof arguments, STEPS "%s", rank_runs_taught());
+    rank_runs_train(with(""), 1, "taught", arguments);
+    rank_runs_train(with("KITH_COMM=host"), 3, "taught-3", arguments);
+    rank_runs_near("taught-3", "taught", 1e-3);
+}
+
 int main(void) {
 #ifndef KI_EMULATE_TESTS
     return 77;
@@ -134,6 +144,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranks_follow_one_process),
                                        cmocka_unit_test(test_resume_with_another_number_of_ranks),
                                        cmocka_unit_test(test_proxies_and_moments),
+                                       cmocka_unit_test(test_a_teacher_and_images_without_a_class),
                                        cmocka_unit_test(test_a_failure_is_told_once),
                                        cmocka_unit_test(test_without_nccl),
                                        cmocka_unit_test(test_libraries_that_do_not_fit)};

@@ -27,6 +27,7 @@ typedef struct ki_class {
     const char *key, *name;
     uint32_t hash;
     int64_t n_images;
+    bool is_none; /* stands for the items of a set without labels: they have no class */
 } ki_class;
 
 typedef struct ki_dataset_kind ki_dataset_kind;
@@ -50,6 +51,11 @@ struct kith_dataset {
     size_t pixel_bytes;
     int32_t pixels_w, pixels_h;
     ki_npy_rows *rows; /* item i is row i, numbers instead of an image; NULL: a set of images */
+    /* Of several sets (join.c): the sets, whose items follow each other, and every item's name: "1/rook/3.jpg". NULL: one set. */
+    kith_dataset **part;
+    size_t n_parts;
+    const char **name;
+    double weight; /* of a part, in a batch; 0: by its number of training images */
     atomic_uchar
         *told; /* [n_items]: a warning about the item's file was given; NULL until the items are settled */
 };
@@ -97,6 +103,24 @@ kith_status ki_dataset_of_features(const char *features, const char *labels, boo
 kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err);
 /* Classes [0, n_train) train, the others test. */
 void ki_dataset_split_at(kith_dataset *set, int32_t n_train);
+
+/* Every image below a folder, whatever its folders are called, without a class; a layout that the caller names may be something else
+ * than a folder: then its training images, without theirs. kind "auto": a folder. */
+kith_status ki_dataset_open_unlabelled(const char *kind, const char *root, kith_dataset **ret_set,
+                                       kith_error *err);
+
+/* ---- several sets as one ---- */
+
+/* Classes of different sets are different classes: "0/rook" and "1/rook". Takes over the sets, also on failure. KITH_EUNSUPPORTED: a
+ * set has no files of images. */
+kith_status ki_dataset_join(kith_dataset *const *sets, size_t n_sets, kith_dataset **ret_set,
+                            kith_error *err);
+/* The items [*ret_first, *ret_first + *ret_n) of part p; of a set of its own all are of part 0. */
+void ki_dataset_part(const kith_dataset *set, size_t p, size_t *ret_first, size_t *ret_n);
+/* Have the items of that label a class? */
+static inline bool ki_dataset_is_class(const kith_dataset *set, int32_t label) {
+    return !set->class_[label].is_none;
+}
 
 /* The items are complete: from now on the set only changes its splits. */
 kith_status ki_dataset_settle(kith_dataset *set, kith_error *err);

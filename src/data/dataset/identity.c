@@ -9,6 +9,7 @@
 #include "kith/eval.h"
 
 static const char *below_root(const kith_dataset *set, const ki_item *item) {
+    if (set->name) return set->name[item - set->item];
     const size_t n = strlen(set->root);
     return strncmp(item->path, set->root, n) == 0 ? item->path + n : item->path;
 }

@@ -103,9 +103,24 @@ void ki_sampler_free(ki_sampler *s) {
     ki_free(s->item);
     ki_free(s->class_begin);
     ki_free(s->member);
-    ki_free(s->plan.item);
-    ki_free(s->plan.begin);
+    ki_sampler_plan_release(&s->plan);
+    for (size_t p = 0; p < s->n_parts; p++) ki_sampler_free(s->part[p]);
+    ki_free(s->part);
+    ki_free(s->part_first);
     ki_free(s);
+}
+
+void ki_sampler_plan_release(ki_sampler_plan *plan) {
+    ki_free(plan->item);
+    ki_free(plan->begin);
+    *plan = (ki_sampler_plan){0};
+}
+
+int64_t ki_sampler_n_unlabelled(const ki_sampler *s) { return s->n_unlabelled; }
+
+kith_status ki_sampler_plan_epoch(const ki_sampler *s, uint32_t epoch, ki_sampler_plan *plan,
+                                  kith_error *err) {
+    return kinds[s->settings.sampler]->plan(s, epoch, plan, err);
 }
 
 kith_status ki_sampler_plan_size(ki_sampler_plan *plan, int64_t n_items, int64_t n_batches, kith_error *err) {
@@ -119,7 +134,8 @@ kith_status ki_sampler_plan_size(ki_sampler_plan *plan, int64_t n_items, int64_t
 
 static kith_status ensure_plan(ki_sampler *s, kith_error *err) {
     if (s->is_planned) return KITH_OK;
-    KI_TRY(kinds[s->settings.sampler]->plan(s, s->epoch, &s->plan, err));
+    KI_TRY(s->n_parts ? ki_sampler_plan_mixed(s, s->epoch, &s->plan, err)
+                      : ki_sampler_plan_epoch(s, s->epoch, &s->plan, err));
     if (s->plan.n_batches < 1)
         return ki_fail(err, KITH_EINVAL, "batch (%s): %jd images do not fill one batch of %jd",
                        kinds[s->settings.sampler]->name, (intmax_t)s->n, (intmax_t)s->settings.size);

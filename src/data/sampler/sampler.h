@@ -41,6 +41,21 @@ int64_t ki_sampler_batch_size(const ki_sampler_settings *settings);
 /* Batches consist of the numbers in items[n]; labels[n] are their classes (any numbers). Both are copied. */
 kith_status ki_sampler_new(const ki_sampler_settings *settings, uint64_t seed, const int64_t *items,
                            const int32_t *labels, int64_t n, ki_sampler **ret_sampler, kith_error *err);
+/* Of several data sets (mixed.c), whose items follow each other: items [first, first + n). Every batch has the same number of each, in
+ * proportion to the weights: of sets with classes as the settings say (balanced: so many classes of them; shuffled), of sets without
+ * plainly shuffled, and these come last. An epoch has as many batches as all items fill; a set that gives more than it has goes round
+ * again, and one that gives less shows a part. KITH_EINVAL: another sampler, or a set that cannot fill its places. */
+typedef struct ki_sampler_part {
+    int64_t first, n;
+    bool has_classes;
+    double weight; /* 0: n */
+} ki_sampler_part;
+kith_status ki_sampler_new_mixed(const ki_sampler_settings *settings, uint64_t seed, const int64_t *items,
+                                 const int32_t *labels, const ki_sampler_part *parts, size_t n_parts,
+                                 ki_sampler **ret_sampler, kith_error *err);
+/* Items at the end of every batch that are of sets without classes. */
+int64_t ki_sampler_n_unlabelled(const ki_sampler *sampler);
+
 void ki_sampler_free(ki_sampler *sampler); /* NULL is fine */
 
 /* The next batch: its items, valid until the next call. A new epoch begins by itself. */
@@ -88,6 +103,11 @@ struct ki_sampler {
     int64_t number;
     bool is_planned;
     ki_sampler_plan plan; /* of `epoch` */
+    /* Of several sets, those with classes first: their samplers, and where their items begin in `item`. */
+    ki_sampler **part;
+    int64_t *part_first;
+    size_t n_parts;
+    int64_t n_unlabelled, batch;
 };
 
 typedef struct ki_sampler_kind {
@@ -101,6 +121,14 @@ typedef struct ki_sampler_kind {
 #define X(name) extern const ki_sampler_kind ki_sampler_##name;
 #include "data/sampler/table.def"
 #undef X
+
+/* The plan of one epoch of one set, by the settings' kind. */
+kith_status ki_sampler_plan_epoch(const ki_sampler *sampler, uint32_t epoch, ki_sampler_plan *plan,
+                                  kith_error *err);
+/* mixed.c: the same of several. */
+kith_status ki_sampler_plan_mixed(const ki_sampler *sampler, uint32_t epoch, ki_sampler_plan *plan,
+                                  kith_error *err);
+void ki_sampler_plan_release(ki_sampler_plan *plan);
 
 /* Room for n_items and n_batches in the plan; begin[0] = 0. */
 kith_status ki_sampler_plan_size(ki_sampler_plan *plan, int64_t n_items, int64_t n_batches, kith_error *err);

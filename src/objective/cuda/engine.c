@@ -41,7 +41,7 @@ static kith_status check_tap(const ki_engine *e, ki_tap tap, kith_error *err) {
     const ki_edge *edge = &e->batch.tap_edge[tap];
     const ki_sizes *sizes = &e->objective->sizes;
     const int64_t rows = edge->shape.dim[0], cols = edge->shape.dim[1];
-    if (!e->batch.tap[tap] || !e->batch.diff[tap])
+    if (!e->batch.tap[tap] || (!e->batch.diff[tap] && !ki_tap_is_teacher(tap)))
         return ki_fail(err, KITH_EINVAL, "the objective reads %s, which the batch does not have",
                        ki_tap_name(tap));
     if (edge->shape.n_dims != (tap == KI_TAP_MAP ? 4 : 2) || cols < 1 ||
@@ -51,10 +51,11 @@ static kith_status check_tap(const ki_engine *e, ki_tap tap, kith_error *err) {
                        ki_shape_text(&edge->shape, found, sizeof found),
                        (long long)(tap == KI_TAP_MAP ? e->n_own : e->m));
     }
-    const int64_t wanted = tap == KI_TAP_EMBEDDING ? sizes->embedding
-                           : tap == KI_TAP_POOLED  ? sizes->pooled
-                           : tap == KI_TAP_MAP     ? sizes->map
-                                                   : 0;
+    const int64_t wanted = tap == KI_TAP_EMBEDDING  ? sizes->embedding
+                           : tap == KI_TAP_POOLED   ? sizes->pooled
+                           : tap == KI_TAP_MAP      ? sizes->map
+                           : ki_tap_is_teacher(tap) ? sizes->teacher[tap - KI_TAP_TEACHER]
+                                                    : 0;
     if (wanted && cols != wanted)
         return ki_fail(err, KITH_ESHAPE, "%s has %lld columns; the objective was made for %lld",
                        ki_tap_name(tap), (long long)cols, (long long)wanted);
@@ -64,6 +65,10 @@ static kith_status check_tap(const ki_engine *e, ki_tap tap, kith_error *err) {
 static kith_status check_batch(const ki_engine *e, kith_error *err) {
     if (e->m < 1 || e->m > INT32_MAX)
         return ki_fail(err, KITH_ESHAPE, "the batch has %lld items; wanted at least 1", (long long)e->m);
+    if (e->n_labelled < 0 || e->n_labelled > e->m)
+        return ki_fail(err, KITH_EINVAL, "%lld of %lld items without a class",
+                       (long long)(e->m - e->n_labelled), (long long)e->m);
+    KI_TRY(ki_batch_check_labelled(e->objective, e->m, e->n_labelled, err));
     if (e->objective->n_terms > KI_CUDA_MOST_TERMS)
         return ki_fail(err, KITH_EUNSUPPORTED, "the objective has %zu terms; the device takes %d",
                        e->objective->n_terms, KI_CUDA_MOST_TERMS);
@@ -95,7 +100,7 @@ static kith_status open_values(ki_engine *e, kith_error *err) {
                                .safe_label = e->label,
                                .row_label = o->sizes.heads > 1 ? e->row_label : NULL,
                                .heads = (int32_t)o->sizes.heads,
-                               .m = (int32_t)e->m,
+                               .m = (int32_t)e->n_labelled,
                                .n_terms = (int32_t)o->n_terms,
                                .n_classes = o->sizes.n_classes};
     if (n_loss) e->begin.weight[0] = 1;
@@ -165,7 +170,8 @@ static kith_status open_loss(ki_engine *e, kith_error *err) {
 static ki_cuda_tap reg_tap(const ki_engine *e, size_t i, ki_tap tap) {
     const ki_schedule_term *term = &e->objective->schedule.term[i];
     const ki_edge *edge = &e->batch.tap_edge[tap];
-    ki_cuda_tap to = {.data = e->batch.tap[tap], .diff = e->slot[term->to[tap]]};
+    ki_cuda_tap to = {.data = e->batch.tap[tap]};
+    if (!ki_tap_is_teacher(tap)) to.diff = e->slot[term->to[tap]];
     if (tap == KI_TAP_MAP) {
         const ki_cuda_map map = ki_cuda_map_of(e->backend, edge);
         to.rows = map.n;
@@ -176,6 +182,7 @@ static ki_cuda_tap reg_tap(const ki_engine *e, size_t i, ki_tap tap) {
     }
     to.rows = tap == KI_TAP_LOGITS ? e->m : edge->shape.dim[0];
     to.cols = to.pitch = tap == KI_TAP_LOGITS ? e->objective->proxies->shape.dim[0] : edge->shape.dim[1];
+    if (tap != KI_TAP_WEIGHT && !e->objective->reg[i].record->counts_all) to.rows = e->n_labelled;
     if (tap == KI_TAP_LOGITS) to.data = e->logits;
     if (tap == KI_TAP_EMBEDDING && term->reads_unit) to.data = e->unit;
     return to;
@@ -196,7 +203,7 @@ static kith_status open_reg(ki_engine *e, size_t i, size_t *scratch_bytes, kith_
                                 .stream = e->stream,
                                 .name = reg->record->method.name,
                                 .settings = reg->settings,
-                                .m = e->m,
+                                .m = reg->record->counts_all ? e->m : e->n_labelled,
                                 .first = e->first,
                                 .n_own = e->n_own,
                                 .is_shared = e->batch.comm != NULL,
@@ -268,6 +275,7 @@ static kith_status make(ki_backend *backend, ki_objective *objective, const ki_e
     e->objective = objective;
     e->batch = *batch;
     e->m = m;
+    e->n_labelled = m - batch->n_unlabelled;
     e->n_rows = m * objective->sizes.heads;
     const kith_status status = open_parts(e, first, err);
     if (status == KITH_OK)
@@ -325,6 +333,8 @@ static kith_status step_logits(void *user, kith_error *err) {
 
 static kith_status step_loss(void *user, ki_slot to, kith_error *err) {
     ki_engine *e = user;
+    const int64_t n = e->n_labelled * e->dim, n_rest = e->m * e->dim - n;
+    if (n_rest) KI_TRY(ki_engine_zero(e, (float *)e->slot[to] + n, (size_t)n_rest * sizeof(float), err));
     return ki_cuda_site_run(e->loss, loss_input(e), e->loss_sq, &e->values->value[0], e->values->pairs,
                             e->slot[to], err);
 }

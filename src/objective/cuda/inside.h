@@ -57,6 +57,7 @@ struct ki_engine {
     ki_engine_batch own;   /* over ranks: this rank's rows of it, [first, first + n_own) of m */
     int64_t first, n_own;
     int32_t *all_label;
+    int64_t n_labelled;      /* rows of m that have a class: the first ones */
     int64_t m, dim;          /* dim: of the embedding; 0 when no term reads it */
     int64_t n_rows, row_dim; /* the embedding as the loss sees it: a row for each head of each image */
 

@@ -49,7 +49,8 @@ typedef struct ki_cuda_reg_in {
     /* Over ranks (is_shared) a MAP has only the rows of items [first, first + n_own): gather what is made of them. */
     int64_t first, n_own;
     bool is_shared;
-    const int32_t *label; /* [m], each in 0 … n_classes - 1 when n_classes is known */
+    const int32_t
+        *label; /* [m], each in 0 … n_classes - 1 when n_classes is known; with counts_all not to be read */
     uint64_t seed;
     const uint64_t *step; /* random choices: (seed, KI_RNG_REGULARIZER, *step, …) */
     bool normalized;      /* the embedding tap is L2-normalised, head by head */

@@ -5,10 +5,12 @@
  * it makes of its rows (ki_cuda_reg_gather). */
 #include "objective/cuda/inside.h"
 
-static const ki_tap shared_taps[] = {KI_TAP_POOLED, KI_TAP_EMBEDDING};
-enum { N_SHARED = sizeof shared_taps / sizeof shared_taps[0] };
+static bool is_shared(ki_tap tap) {
+    return tap == KI_TAP_POOLED || tap == KI_TAP_EMBEDDING || ki_tap_is_teacher(tap);
+}
 
 static bool is_read(const ki_engine *e, ki_tap tap) { return (e->objective->taps & KI_TAP_BIT(tap)) != 0; }
+static bool is_shared_here(const ki_engine *e, ki_tap tap) { return is_shared(tap) && is_read(e, tap); }
 
 static size_t row_bytes(const ki_engine *e, ki_tap tap) {
     return (size_t)e->own.tap_edge[tap].shape.dim[1] * sizeof(float);
@@ -18,14 +20,16 @@ static kith_status open_tap(ki_engine *e, ki_tap tap, kith_error *err) {
     const size_t bytes = (size_t)e->m * row_bytes(e, tap);
     void *all = NULL;
     ki_edge *edge = &e->batch.tap_edge[tap];
-    if (!e->own.tap[tap] || !e->own.diff[tap]) return KITH_OK; /* refused by the check of the batch */
+    if (!e->own.tap[tap] || (!e->own.diff[tap] && !ki_tap_is_teacher(tap)))
+        return KITH_OK; /* refused by the check of the batch */
     if (edge->shape.dim[0] != e->n_own)
         return ki_fail(err, KITH_ESHAPE, "%s has %lld rows; this rank has %lld of the %lld items",
                        ki_tap_name(tap), (long long)edge->shape.dim[0], (long long)e->n_own, (long long)e->m);
     edge->shape.dim[0] = e->m;
     edge->bytes = bytes;
     KI_TRY(ki_engine_take(e, bytes, "rows of all ranks", &all, err));
-    KI_TRY(ki_engine_take(e, bytes, "gradients of all ranks' rows", &e->batch.diff[tap], err));
+    if (!ki_tap_is_teacher(tap))
+        KI_TRY(ki_engine_take(e, bytes, "gradients of all ranks' rows", &e->batch.diff[tap], err));
     e->batch.tap[tap] = all;
     return KITH_OK;
 }
@@ -36,8 +40,8 @@ kith_status ki_engine_share_open(ki_engine *e, kith_error *err) {
     e->n_own = e->m;
     if (!device) return KITH_OK;
     ki_comm_own(device->comm, e->m, &e->first, &e->n_own);
-    for (int i = 0; i < N_SHARED; i++) {
-        if (is_read(e, shared_taps[i])) KI_TRY(open_tap(e, shared_taps[i], err));
+    for (ki_tap tap = (ki_tap)0; tap < KI_N_TAPS; tap++) {
+        if (is_shared_here(e, tap)) KI_TRY(open_tap(e, tap, err));
     }
     KI_TRY(ki_engine_take(e, (size_t)e->m * sizeof *e->label, "labels of all ranks", &e->all_label, err));
     e->batch.label = e->all_label;
@@ -55,9 +59,8 @@ kith_status ki_engine_share_gather(ki_engine *e, kith_error *err) {
     ki_device_comm *device = e->batch.comm;
     if (!device) return KITH_OK;
     KI_TRY(ki_device_comm_gather(device, e->own.label, e->all_label, e->m, sizeof *e->all_label, err));
-    for (int i = 0; i < N_SHARED; i++) {
-        const ki_tap tap = shared_taps[i];
-        if (is_read(e, tap))
+    for (ki_tap tap = (ki_tap)0; tap < KI_N_TAPS; tap++) {
+        if (is_shared_here(e, tap))
             KI_TRY(ki_device_comm_gather(device, e->own.tap[tap], (void *)e->batch.tap[tap], e->m,
                                          row_bytes(e, tap), err));
     }
@@ -73,9 +76,9 @@ static kith_status keep(ki_engine *e, const void *all, void *own, size_t bytes, 
 
 kith_status ki_engine_share_keep(ki_engine *e, kith_error *err) {
     if (!e->batch.comm) return KITH_OK;
-    for (int i = 0; i < N_SHARED; i++) {
-        const ki_tap tap = shared_taps[i];
-        if (is_read(e, tap)) KI_TRY(keep(e, e->batch.diff[tap], e->own.diff[tap], row_bytes(e, tap), err));
+    for (ki_tap tap = (ki_tap)0; tap < KI_N_TAPS; tap++) {
+        if (is_shared_here(e, tap) && !ki_tap_is_teacher(tap))
+            KI_TRY(keep(e, e->batch.diff[tap], e->own.diff[tap], row_bytes(e, tap), err));
     }
     if (!e->own.diff_stopped) return KITH_OK;
     return keep(e, e->batch.diff_stopped, e->own.diff_stopped, row_bytes(e, KI_TAP_EMBEDDING), err);

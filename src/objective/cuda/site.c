@@ -75,7 +75,7 @@ static kith_status open_view(ki_cuda_site *l, const ki_cuda_param *param, bool i
     const ki_objective *o = e->objective;
     const ki_loss *loss = o->loss.record;
     const bool has_memory = is_main && e->ring.size > 0;
-    const int64_t m = is_main ? e->n_rows : e->m, heads = is_main ? o->sizes.heads : 1;
+    const int64_t heads = is_main ? o->sizes.heads : 1, m = e->n_labelled * heads;
     const int64_t n =
         l->is_proxy ? param[0].state->shape.dim[0] : m + (has_memory ? e->ring.size * heads : 0);
     if (n > MOST_COLUMNS)

@@ -16,19 +16,25 @@ static const ki_tap taps[KITH_N_TAPS] = {
     [KITH_TAP_POOLED] = KI_TAP_POOLED,
     [KITH_TAP_EMBEDDING] = KI_TAP_EMBEDDING,
     [KITH_TAP_WEIGHT] = KI_TAP_WEIGHT,
+    [KITH_TAP_TEACHER] = KI_TAP_TEACHER,
+    [KITH_TAP_TEACHER + 1] = KI_TAP_TEACHER + 1,
+    [KITH_TAP_TEACHER + 2] = KI_TAP_TEACHER + 2,
+    [KITH_TAP_TEACHER + 3] = KI_TAP_TEACHER + 3,
 };
+_Static_assert((int)KITH_MOST_TEACHERS == (int)KI_MOST_TEACHERS, "a tap for every teacher");
 
 const char *kith_tap_name(kith_tap tap) { return ki_tap_name(taps[tap]); }
 
 static kith_status make(kith_objective *o, const ki_value *root, const kith_objective_sizes *sizes,
                         const ki_saved *saved, uint64_t seed, kith_error *err) {
     const ki_value *section = ki_value_get(root, "objective");
-    const ki_sizes core_sizes = {.n_classes = sizes->n_classes,
-                                 .embedding = sizes->embedding,
-                                 .pooled = sizes->pooled,
-                                 .map = sizes->map,
-                                 .heads = sizes->heads,
-                                 .saved = saved};
+    ki_sizes core_sizes = {.n_classes = sizes->n_classes,
+                           .embedding = sizes->embedding,
+                           .pooled = sizes->pooled,
+                           .map = sizes->map,
+                           .heads = sizes->heads,
+                           .saved = saved};
+    for (int t = 0; t < KI_MOST_TEACHERS; t++) core_sizes.teacher[t] = sizes->teacher[t];
     return ki_objective_new(section ? section : root, &core_sizes, seed, &o->core, err);
 }
 
@@ -150,8 +156,9 @@ static kith_status to_core(kith_objective *o, const kith_batch *batch, ki_batch 
         return ki_fail(err, KITH_ESHAPE, "the batch has %lld items; wanted at least 1", (long long)batch->n);
     KI_TRY(ki_grow(&o->label, &o->label_capacity, (size_t)batch->n, sizeof *o->label, "labels", err));
     for (int64_t i = 0; i < batch->n; i++) {
-        if (batch->labels[i] < 0 || batch->labels[i] > INT32_MAX)
-            return ki_fail(err, KITH_EINVAL, "labels[%lld] is %lld; wanted a class id from 0 to %d",
+        if (batch->labels[i] < -1 || batch->labels[i] > INT32_MAX)
+            return ki_fail(err, KITH_EINVAL,
+                           "labels[%lld] is %lld; wanted a class id from 0 to %d, or -1 for none",
                            (long long)i, (long long)batch->labels[i], INT32_MAX);
         o->label[i] = (int32_t)batch->labels[i];
     }
@@ -160,18 +167,18 @@ static kith_status to_core(kith_objective *o, const kith_batch *batch, ki_batch 
 }
 
 /* The device's copy, for batches of these sizes. */
-static kith_status place(kith_objective *o, const ki_batch *batch, kith_error *err) {
-    if (o->placed && !ki_placed_fits(o->placed, batch)) {
+static kith_status place(kith_objective *o, const ki_batch *batch, int64_t n_unlabelled, kith_error *err) {
+    if (o->placed && !ki_placed_fits(o->placed, batch, n_unlabelled)) {
         ki_placed_free(o->placed);
         o->placed = NULL;
     }
-    return o->placed ? KITH_OK : ki_placed_new(o->device, o->core, batch, &o->placed, err);
+    return o->placed ? KITH_OK : ki_placed_new(o->device, o->core, batch, n_unlabelled, &o->placed, err);
 }
 
 static kith_status evaluate(kith_objective *o, const ki_batch *batch, ki_result *ret, kith_error *err) {
     if (!o->device[0]) return ki_objective_evaluate(o->core, batch, ret, err);
     KI_TRY(ki_batch_check(o->core, batch, err));
-    KI_TRY(place(o, batch, err));
+    KI_TRY(place(o, batch, batch->m - ki_batch_labelled(batch), err));
     return ki_placed_evaluate(o->placed, batch, ret, err);
 }
 
@@ -231,7 +238,7 @@ kith_status kith_objective_queue(kith_objective *objective, const kith_device_ba
     KI_TRY(take_taps(given.tap, &core, err));
     KI_TRY(ki_batch_check_shapes(o->core, &core, err));
     for (int t = 0; t < KITH_N_TAPS; t++) to.diff[taps[t]] = given.gradient[t];
-    KI_TRY(place(o, &core, err));
+    KI_TRY(place(o, &core, 0, err));
     return ki_placed_queue(o->placed, &core, &to, given.stream, err);
 }
 
@@ -258,10 +265,10 @@ kith_status kith_objective_weights(kith_objective *objective, const kith_batch *
     KI_TRY(to_core(objective, batch, &core, err));
     KI_TRY(
         ki_objective_weights(objective->core, &core, &weight, ret_similarity ? &similarity : NULL, &n, err));
-    *ret_weight = (kith_array){.dtype = KITH_F32, .n_dims = 2, .dim = {core.m, n}, .data = weight};
+    const int64_t m = ki_batch_labelled(&core);
+    *ret_weight = (kith_array){.dtype = KITH_F32, .n_dims = 2, .dim = {m, n}, .data = weight};
     if (ret_similarity)
-        *ret_similarity =
-            (kith_array){.dtype = KITH_F32, .n_dims = 2, .dim = {core.m, n}, .data = similarity};
+        *ret_similarity = (kith_array){.dtype = KITH_F32, .n_dims = 2, .dim = {m, n}, .data = similarity};
     return KITH_OK;
 }
 

@@ -58,21 +58,23 @@ static kith_status take(ki_placed *p, size_t bytes, void *ret_ptr, kith_error *e
     return KITH_OK;
 }
 
-static kith_status place(ki_placed *p, const ki_batch *batch, kith_error *err) {
+static kith_status place(ki_placed *p, const ki_batch *batch, int64_t n_unlabelled, kith_error *err) {
     int64_t most = 1;
     KI_TRY(take(p, (size_t)batch->m * sizeof *p->label, &p->label, err));
     KI_TRY(take(p, sizeof *p->step, &p->step, err));
     p->batch.label = p->label;
+    p->batch.n_unlabelled = n_unlabelled;
     p->batch.step = p->step;
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         const ki_tap_data *data = &batch->tap[tap];
         if (!data->data || !(ki_objective_taps(p->objective) & KI_TAP_BIT(tap))) continue;
         p->batch.tap_edge[tap] = edge_of(p, tap, data);
         KI_TRY(take(p, p->batch.tap_edge[tap].bytes, &p->tap[tap], err));
+        p->batch.tap[tap] = p->tap[tap];
+        if (ki_tap_is_teacher(tap)) continue;
         KI_TRY(take(p, p->batch.tap_edge[tap].bytes, &p->batch.diff[tap], err));
         KI_TRY(ki_alloc_or(&p->diff[tap], (size_t)(data->rows * data->cols), sizeof *p->diff[tap],
                            "gradients", err));
-        p->batch.tap[tap] = p->tap[tap];
     }
     if (ki_engine_stops(p->objective)) {
         const int64_t n = batch->m * batch->tap[KI_TAP_EMBEDDING].cols;
@@ -88,7 +90,7 @@ static kith_status place(ki_placed *p, const ki_batch *batch, kith_error *err) {
 }
 
 kith_status ki_placed_new(const char *device, ki_objective *objective, const ki_batch *batch,
-                          ki_placed **ret_placed, kith_error *err) {
+                          int64_t n_unlabelled, ki_placed **ret_placed, kith_error *err) {
     ki_placed *p = NULL;
     kith_status status = KITH_OK;
     KI_TRY(ki_zalloc_or(&p, 1, sizeof *p, "an objective on a device", err));
@@ -100,7 +102,7 @@ kith_status ki_placed_new(const char *device, ki_objective *objective, const ki_
         status = ki_fail(err, KITH_EUNSUPPORTED, "device %s does not evaluate objectives itself", device);
         goto done;
     }
-    KI_CHECK(place(p, batch, err));
+    KI_CHECK(place(p, batch, n_unlabelled, err));
     *ret_placed = p;
     return KITH_OK;
 done:
@@ -108,8 +110,8 @@ done:
     return status;
 }
 
-bool ki_placed_fits(const ki_placed *p, const ki_batch *batch) {
-    bool fits = p->shape.m == batch->m;
+bool ki_placed_fits(const ki_placed *p, const ki_batch *batch, int64_t n_unlabelled) {
+    bool fits = p->shape.m == batch->m && p->batch.n_unlabelled == n_unlabelled;
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         const ki_tap_data *a = &p->shape.tap[tap], *b = &batch->tap[tap];
         fits &= a->rows == b->rows && a->cols == b->cols && a->c == b->c && a->hw == b->hw &&
@@ -162,7 +164,7 @@ static kith_status bring_back(ki_placed *p, const ki_engine_values *values, ki_r
     *ret = result_of(values);
     ret->diff_stopped = p->diff_stopped;
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-        if (!p->tap[tap]) continue;
+        if (!p->diff[tap]) continue;
         KI_TRY(
             type->memory.export(p->backend, &p->batch.tap_edge[tap], p->batch.diff[tap], p->diff[tap], err));
         ret->diff[tap] = p->diff[tap];
@@ -219,7 +221,7 @@ static kith_status copy_in(ki_placed *p, const ki_batch *batch, kith_error *err)
 static kith_status copy_out(ki_placed *p, const ki_placed_results *to, kith_error *err) {
     const ki_queue_type *queues = p->backend->type->queues;
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-        if (p->tap[tap])
+        if (p->diff[tap])
             KI_TRY(queues->copy(p->backend, KI_QUEUE_MAIN, to->diff[tap], p->batch.diff[tap],
                                 p->batch.tap_edge[tap].bytes, err));
     }
@@ -237,7 +239,7 @@ static kith_status copy_out(ki_placed *p, const ki_placed_results *to, kith_erro
 
 static kith_status check_results(const ki_placed *p, const ki_placed_results *to, kith_error *err) {
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-        if (p->tap[tap] && !to->diff[tap])
+        if (p->diff[tap] && !to->diff[tap])
             return ki_fail(err, KITH_EINVAL, "there is no memory for the gradient of %s", ki_tap_name(tap));
     }
     if (p->batch.diff_stopped && !to->diff_stopped)

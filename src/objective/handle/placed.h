@@ -6,12 +6,12 @@
 
 typedef struct ki_placed ki_placed;
 
-/* For batches with the sizes of `batch`. KITH_EUNSUPPORTED for the host, which takes arrays where they are. The objective
+/* For batches with the sizes of `batch`, whose last n_unlabelled items have no class. KITH_EUNSUPPORTED for the host, which takes arrays where they are. The objective
  * must outlive it. */
 kith_status ki_placed_new(const char *device, ki_objective *objective, const ki_batch *batch,
-                          ki_placed **ret_placed, kith_error *err);
+                          int64_t n_unlabelled, ki_placed **ret_placed, kith_error *err);
 void ki_placed_free(ki_placed *placed); /* NULL is fine */
-bool ki_placed_fits(const ki_placed *placed, const ki_batch *batch);
+bool ki_placed_fits(const ki_placed *placed, const ki_batch *batch, int64_t n_unlabelled);
 
 /* What ki_objective_evaluate does: the objective's parameters go to the device, and what the evaluation changes
  * comes back to them. KITH_ENUMERIC when something was not finite. */

@@ -53,6 +53,7 @@ kith_status ki_objective_describe(ki_objective *objective, const ki_batch *batch
     KI_TRY(ki_batch_check_taps(objective, batch, err));
     ki_evaluation_forget(objective);
     ki_evaluation_begin(&e);
+    e.n_labelled = e.m; /* classes do not matter */
     if (has_embedding) KI_TRY(ki_evaluation_normalize(&e, err));
     const ki_reg_in in = ki_evaluation_reg_in(&e, (size_t)(reg - objective->reg));
     const int64_t own = reg->record->describe_dim(&in), dim = (has_embedding ? e.dim : 0) + own;

@@ -36,6 +36,7 @@ void ki_evaluation_forget(ki_objective *o) {
 void ki_evaluation_begin(ki_evaluation *e) {
     const ki_objective *o = e->o;
     e->m = e->batch->m;
+    e->n_labelled = e->batch->label ? ki_batch_labelled(e->batch) : e->m;
     e->dim = e->batch->tap[KI_TAP_EMBEDDING].cols;
     e->n_rows = e->m * o->sizes.heads;
     e->row_dim = e->dim / o->sizes.heads;
@@ -122,6 +123,8 @@ static kith_status step_loss(void *user, ki_slot to, kith_error *err) {
     kith_status status = KITH_OK;
     ki_real **diff_param = NULL;
     ki_loss_rows rows;
+    const int64_t n = e->n_labelled * e->dim;
+    memset(e->slot[to] + n, 0, (size_t)(e->m * e->dim - n) * sizeof **e->slot);
     KI_CHECK(ki_loss_rows_of(e, &rows, err));
     KI_CHECK(ki_work_take(&o->work, o->loss.n_params + 1, sizeof *diff_param, "parameter gradients",
                           &diff_param, err));
@@ -146,8 +149,9 @@ ki_reg_in ki_evaluation_reg_in(ki_evaluation *e, size_t i) {
     const ki_objective *o = e->o;
     const ki_reg_use *reg = &o->reg[i];
     const ki_schedule_term *term = &o->schedule.term[i];
+    const int64_t m = reg->record->counts_all ? e->m : e->n_labelled;
     ki_reg_in in = {.settings = reg->settings,
-                    .m = e->m,
+                    .m = m,
                     .label = e->batch->label,
                     .n_classes = o->sizes.n_classes,
                     .share = &e->share,
@@ -167,9 +171,10 @@ ki_reg_in ki_evaluation_reg_in(ki_evaluation *e, size_t i) {
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (!(reg->taps & KI_TAP_BIT(tap))) continue;
         in.tap[tap] = e->batch->tap[tap];
+        if (m < e->m && tap != KI_TAP_WEIGHT) in.tap[tap].rows = m;
         if (tap == KI_TAP_EMBEDDING && term->reads_unit) in.tap[tap].data = e->unit;
         if (tap == KI_TAP_LOGITS)
-            in.tap[tap] = (ki_tap_data){.data = e->logits, .rows = e->m, .cols = o->proxies->shape.dim[0]};
+            in.tap[tap] = (ki_tap_data){.data = e->logits, .rows = m, .cols = o->proxies->shape.dim[0]};
     }
     return in;
 }
@@ -185,7 +190,8 @@ static kith_status step_term(void *user, size_t i, kith_error *err) {
     const ki_reg_in in = ki_evaluation_reg_in(e, i);
     ki_reg_out out = {0};
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
-        if (reg->taps & KI_TAP_BIT(tap)) out.diff[tap] = e->slot[o->schedule.term[i].to[tap]];
+        if ((reg->taps & KI_TAP_BIT(tap)) && !ki_tap_is_teacher(tap))
+            out.diff[tap] = e->slot[o->schedule.term[i].to[tap]];
     }
     KI_CHECK(ki_work_take(&o->work, reg->n_params + 1, sizeof *diff_param, "parameter gradients", &diff_param,
                           err));
@@ -262,7 +268,7 @@ static void finish(ki_evaluation *e, ki_result *ret) {
     for (size_t i = 0; i < o->params.n; i++)
         ki_add_scaled(o->params.item[i]->diff, e->diff_param[i], 1, o->params.item[i]->count);
     ki_memory_push(&o->memory, o->loss.normalize ? e->unit : e->batch->tap[KI_TAP_EMBEDDING].data,
-                   e->batch->label, e->m, e->dim);
+                   e->batch->label, e->n_labelled, e->dim);
     if (e->is_empty && o->n_empty++ == 0)
         ki_log(KITH_LOG_WARNING, "a batch of %lld items has no pair for %s: its value is 0", (long long)e->m,
                o->loss.record->method.name);

@@ -10,6 +10,7 @@ typedef struct ki_evaluation {
     const ki_batch *batch; /* whole, except for its map */
     ki_share share;
     int64_t m, dim;
+    int64_t n_labelled;       /* rows that have a class: the first ones */
     int64_t n_rows, row_dim;  /* the embedding as the loss sees it: a row for each head of each image */
     const int32_t *row_label; /* [n_rows] */
     ki_real *unit, *norm; /* the normalised embedding and its lengths [n_rows], where the schedule uses it */

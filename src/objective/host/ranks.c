@@ -14,11 +14,10 @@ static kith_status gather_rows(ki_work *work, const ki_share *share, int64_t m, 
 
 static kith_status gather_taps(ki_objective *o, const ki_batch *own, ki_batch *whole, const ki_share *share,
                                kith_error *err) {
-    static const ki_tap taps[] = {KI_TAP_POOLED, KI_TAP_EMBEDDING};
-    for (size_t i = 0; i < sizeof taps / sizeof taps[0]; i++) {
-        const ki_tap tap = taps[i];
+    for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
+        const bool is_gathered = tap == KI_TAP_POOLED || tap == KI_TAP_EMBEDDING || ki_tap_is_teacher(tap);
         ki_real *rows = NULL;
-        if (!(o->taps & KI_TAP_BIT(tap))) continue;
+        if (!is_gathered || !(o->taps & KI_TAP_BIT(tap))) continue;
         KI_TRY(gather_rows(&o->work, share, whole->m, own->tap[tap].data, own->tap[tap].cols, &rows, err));
         whole->tap[tap].data = rows;
         whole->tap[tap].rows = whole->m;
@@ -50,6 +49,7 @@ kith_status ki_batch_gather(ki_objective *o, const ki_batch *own, ki_batch *ret_
     KI_TRY(ki_work_take(&o->work, (size_t)ret_whole->m, sizeof *label, "labels", &label, err));
     KI_TRY(ki_comm_gather(comm, own->label, counts, sizeof *label, label, err));
     ret_whole->label = label;
+    KI_TRY(ki_batch_check_classes(o, ret_whole, err));
     *ret_share = share;
     return gather_taps(o, own, ret_whole, &share, err);
 }

@@ -29,9 +29,9 @@ static kith_status repeat_labels(ki_evaluation *e, const int32_t *label, int64_t
 }
 
 kith_status ki_loss_rows_of(ki_evaluation *e, ki_loss_rows *ret, kith_error *err) {
-    KI_TRY(repeat_labels(e, e->batch->label, e->m, &e->row_label, err));
+    KI_TRY(repeat_labels(e, e->batch->label, e->n_labelled, &e->row_label, err));
     *ret = (ki_loss_rows){.x = e->o->loss.normalize ? e->unit : e->batch->tap[KI_TAP_EMBEDDING].data,
-                          .n = e->n_rows,
+                          .n = e->n_labelled * e->o->sizes.heads,
                           .dim = e->row_dim,
                           .label = e->row_label,
                           .heads = e->o->sizes.heads};

@@ -14,7 +14,7 @@
 #include "objective/vec.h"
 #include "objective/work.h"
 
-/* "map", "pooled", "embedding", "logits", "weight" */
+/* "map", "pooled", "embedding", "logits", "weight", "teacher", "teacher_1" … */
 const char *ki_tap_name(ki_tap tap);
 
 typedef struct ki_tap_data {
@@ -29,7 +29,7 @@ typedef struct ki_reg_out ki_reg_out;
 struct ki_reg_in {
     const void *settings;
     int64_t m;
-    const int32_t *label;       /* [m] */
+    const int32_t *label;       /* [m]; with counts_all the last ones may be -1: no class */
     int64_t n_classes;          /* labels are below it; 0: not known */
     ki_tap_data tap[KI_N_TAPS]; /* the map: this rank's rows, the others all m */
     const ki_share *share;      /* which rows those are: ki_reg_first, ki_reg_gather */
@@ -55,8 +55,9 @@ struct ki_reg_in {
 };
 
 struct ki_reg_out {
-    double value;               /* plain; 0 before */
-    ki_real *diff[KI_N_TAPS];   /* add to them; same shapes as the taps; NULL for taps it does not read */
+    double value; /* plain; 0 before */
+    ki_real *diff
+        [KI_N_TAPS]; /* add to them; same shapes as the taps; NULL for taps it does not read, and for teachers */
     ki_real *const *diff_param; /* for each of param: add to it; NULL for those that are not learned */
 };
 
@@ -87,6 +88,8 @@ typedef struct ki_reg {
     /* Taps it reads, KI_TAP_BIT(…) of each; `taps_of` instead when the settings decide. */
     unsigned taps;
     kith_status (*taps_of)(const void *settings, unsigned *ret_taps, kith_error *err);
+    /* It counts all rows of a batch. Without this it gets only those that have a class (ki_batch), as the loss does. */
+    bool counts_all;
     bool normalize; /* default of the recipe's `normalize` */
     /* Its gradient at the embedding trains the embedding layer and no earlier layer: default of the recipe's
      * `stops_at_embedding`. */

@@ -1,7 +1,7 @@
 """What the scripts that make golden files share: the batches, and a writer of safetensors.
 
 A golden file holds, for a case NAME (its recipe is in the metadata under NAME) on a batch SHAPE:
-  SHAPE/x [m, d], SHAPE/y [m], SHAPE/pooled [m, c], SHAPE/map [m, c, h, w]
+  SHAPE/x [m, d], SHAPE/y [m], SHAPE/pooled [m, c], SHAPE/map [m, c, h, w], SHAPE/teacher [m, w]
   NAME@SHAPE/value [1], NAME@SHAPE/grad [m, d], and where they matter /grad_pooled, /grad_map,
   NAME@SHAPE/state/PARAM and NAME@SHAPE/grad_state/PARAM
 test/objective/test_objective_golden.c reads every *.safetensors beside this file and needs no list.
@@ -17,6 +17,7 @@ import torch
 DT = torch.float64
 N_CLASSES = 70
 DIM, CHANNELS, SIDE = 8, 6, 3
+TEACHER = 10
 
 
 def load_methods():
@@ -68,6 +69,13 @@ def taps(name, m):
     return fmap.mean((2, 3)).astype(np.float32), fmap
 
 
+def teacher(name, x):
+    """What a teacher says of a shape [m, TEACHER]: it depends on x as another network's features would."""
+    rng = np.random.default_rng(sum(map(ord, name)) + 1)
+    out = np.tanh(x @ rng.standard_normal((DIM, TEACHER))) + 0.5 * rng.standard_normal((len(x), TEACHER)) + 0.3
+    return out.astype(np.float32)
+
+
 _CODES = {'float32': 'F32', 'float64': 'F64', 'int64': 'I64'}
 
 
@@ -87,13 +95,16 @@ def save(path, tensors, metadata):
 class Golden:
     """Collects cases: add(name, recipe, fn) calls fn(x, y, **extra) on every shape in float64."""
 
-    def __init__(self, path, with_taps=False):
-        self.path, self.tensors, self.metadata, self.with_taps = path, {}, {}, with_taps
+    def __init__(self, path, with_taps=False, with_teacher=False):
+        self.path, self.tensors, self.metadata = path, {}, {}
+        self.with_taps, self.with_teacher = with_taps, with_teacher
         self.shapes = shapes()
         for k, (x, y) in self.shapes.items():
             self.tensors[k + '/x'], self.tensors[k + '/y'] = x, y
             if with_taps:
                 self.tensors[k + '/pooled'], self.tensors[k + '/map'] = taps(k, len(y))
+            if with_teacher:
+                self.tensors[k + '/teacher'] = teacher(k, x)
 
     def add(self, name, recipe, fn, state=None, only=None):
         """state: {parameter: float32 array}, given to fn as keywords with dots turned into underscores."""
@@ -110,6 +121,8 @@ class Golden:
                 pooled, fmap = (torch.tensor(t, dtype=DT, requires_grad=True) for t in taps(k, len(y)))
                 kw.update(pooled=pooled, fmap=fmap)
                 inputs.update(grad_pooled=pooled, grad_map=fmap)
+            if self.with_teacher:
+                kw['teacher'] = torch.tensor(teacher(k, x), dtype=DT)
             value = fn(tx, ty, **kw)
             key = '%s@%s/' % (name, k)
             self.tensors[key + 'value'] = np.array([float(value)])
