@@ -61,8 +61,8 @@ static int check_making(const index_request *r, const char *to) {
     if (to && !cli_is_address(to))
         return cli_misused("index", "--to is '%.60s'; wanted postgresql://host/database, or -o for a folder",
                            to);
-    if (!are_vectors && !r->model.weights && !to)
-        return cli_misused("index", "wants --model RUN or --model MODEL.safetensors for the images");
+    if (r->model.side && r->model.height)
+        return cli_misused("index", "--size and --crop are both given; wanted one");
     return CLI_RUN;
 }
 
@@ -94,7 +94,9 @@ int cmd_index(int argc, char **argv) {
         CLI_TEXT("to", "ADDRESS", &to,
                  "keep it on PostgreSQL: postgresql://host/database (docs/postgresql.md)"),
         CLI_TEXT("model|m", "RUN|MODEL", &model,
-                 "what embeds the images; of an index that is there: where its model lies now"),
+                 "what embeds the images; default: general, which came with kith. Of an index that is there: "
+                 "where "
+                 "its model lies now"),
         CLI_FLAG("sync", &a.sync,
                  "embed what is new or changed in its folders (or in those named, from now on), drop what is "
                  "gone"),
@@ -121,6 +123,7 @@ int cmd_index(int argc, char **argv) {
         CLI_TEXT("tap", "NAME", &r.model.tap, "what to index; default: embedding, else pooled"),
         CLI_TEXT("resize", "HOW", &r.model.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &r.model.height, 0, 4096, "side of the model's input; 0: the model's"),
+        CLI_INT("size", "N", &r.model.side, 0, 4096, CLI_SIZE_HELP),
         CLI_TEXT("backbone", "NAME", &r.model.backbone, "the network, where its file and tensors do not say"),
         CLI_TEXT("settings", "K=V,…", &r.model.settings, "the backbone's own options"),
         CLI_TEXT("pool", "HOW", &r.model.pool, "avg, max, both, gem, class, class_avg or attention"),
@@ -137,6 +140,7 @@ int cmd_index(int argc, char **argv) {
         .options = options,
         .details =
             "Makes an index that kith search asks, and keeps it up to date:\n\n"
+            "  kith index PHOTOS/ -o INDEX\n"
             "  kith index PHOTOS/ -o INDEX --model RUN\n"
             "  kith index E.npy -o INDEX --labels Y.npy --meta items.csv\n"
             "  kith index FEATURES.npy -o INDEX --model RUN\n"

@@ -552,7 +552,7 @@ static void test_refusals(void **state) {
         int status;
         const char *line;
     } rows[] = {
-        {"photos -o n.kith", 2, "wants --model RUN"},
+        {"photos -o n.kith", 1, "the model general is not installed"},
         {"photos", 2, "wants -o INDEX or --to ADDRESS for a new one, or one of --sync"},
         {"p.kith --info --check", 2, "--info and --check are both given"},
         {"p.kith --info photos", 2, "'photos' is one too many"},
