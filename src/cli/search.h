@@ -6,6 +6,7 @@
 #include "kith/array.h"
 #include "kith/collection.h"
 #include "kith/explain.h"
+#include "kith/photos.h"
 
 /* What the command was told. */
 typedef struct search_command {
@@ -14,6 +15,8 @@ typedef struct search_command {
     int64_t n_operands;
     cli_list ids; /* --id */
     kith_model_options model;
+    const char *cache;   /* of photos */
+    kith_photos *photos; /* whose index it is; NULL: the index was named */
     bool has_crop;
     double crop[4];
     cli_list also, unlike;      /* --and, --not */

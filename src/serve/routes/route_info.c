@@ -82,6 +82,8 @@ ki_handling ki_route_info(ki_request *r) {
     kith_json_string(json, kith_version());
     kith_json_key(json, "items");
     kith_json_int(json, c->info.n_items);
+    kith_json_key(json, "is_indexing");
+    kith_json_bool(json, ki_server_indexer(r->server));
     kith_json_key(json, "dim");
     kith_json_int(json, c->info.dim);
     kith_json_key(json, "metric");
