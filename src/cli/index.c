@@ -9,7 +9,7 @@ typedef kith_status (*index_action)(const index_request *request, kith_error *er
 
 /* What can be done to an index that is there; one of them at a time. */
 typedef struct asked {
-    bool sync, add, info, compact, check;
+    bool sync, add, renew, info, compact, check;
 } asked;
 
 /* The action, or NULL when the usage was wrong and said so. */
@@ -22,6 +22,7 @@ static index_action choose(const index_request *r, const asked *a, const char *o
                 {"--to ADDRESS", to != NULL, true, index_put},
                 {"--sync", a->sync, true, index_sync},
                 {"--add", a->add, true, index_add},
+                {"--renew-model", a->renew, false, index_renew},
                 {"--remove", r->remove.n_items > 0, false, index_remove},
                 {"--info", a->info, false, index_show},
                 {"--compact", a->compact, false, index_compact},
@@ -39,8 +40,8 @@ static index_action choose(const index_request *r, const asked *a, const char *o
     if (found < 0) {
         cli_misused(
             "index",
-            "wants -o INDEX or --to ADDRESS for a new one, or one of --sync, --add, --remove, --info, "
-            "--calibrate, --compact and --check");
+            "wants -o INDEX or --to ADDRESS for a new one, or one of --sync, --add, --remove, --renew-model, "
+            "--info, --calibrate, --compact and --check");
         return NULL;
     }
     if (!rows[found].takes_operands && r->n_operands > 0) {
@@ -72,7 +73,9 @@ static int run(index_action action, const index_request *r) {
     const kith_status status = action(r, &err);
     if (status == KITH_OK) return CLI_OK;
     if (status != KITH_ECANCELED || !cli_stop_signal()) return cli_fail(&err);
-    if (action == index_make || action == index_put || action == index_sync || action == index_add) {
+    if (action == index_renew) {
+        fprintf(stderr, "kith: stopped; the index is as it was, and the same command goes on\n");
+    } else if (action == index_make || action == index_put || action == index_sync || action == index_add) {
         char index[4096];
         const size_t n = cli_quote(r->index, index, sizeof index);
         fprintf(stderr, "kith: stopped; go on with: kith index %s --sync\n",
@@ -104,6 +107,10 @@ int cmd_index(int argc, char **argv) {
         CLI_FLAG("add", &a.add, "embed these files and folders too"),
         CLI_LIST("remove", "PATTERN", &r.remove,
                  "drop items by their path, until --add names them: 'oak/*.jpg', or a folder"),
+        CLI_FLAG("renew-model", &a.renew,
+                 "embed all of it anew, by --model or by what lies now where its model lay; the index that "
+                 "is there "
+                 "is used until the new one is complete"),
         CLI_FLAG("info", &a.info, "say what the index is"),
         CLI_TEXT("calibrate", "DATA", &r.calibrate,
                  "measure false-match rates (for --same) on a data set with classes, not on its own labels"),

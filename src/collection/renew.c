@@ -13,6 +13,7 @@
 #include "collection/collection.h"
 #include "collection/remember.h"
 #include "io/file.h"
+#include "net/general.h"
 #include "search/files/manifest.h"
 #include "search/files/sweep.h"
 #include "search/index_handle.h"
@@ -70,15 +71,11 @@ static kith_status copy_excluded(const renewal *r, kith_error *err) {
 }
 
 /* One that an interrupted renewal by the same model left is gone on with. */
-static bool goes_on(renewal *r, const kith_model_options *model) {
-    kith_model *now = NULL;
+static bool goes_on(renewal *r, kith_model *model) {
     KITH_OPTIONS(kith_collection_open_options, how);
     how.mode = KITH_INDEX_WRITE;
     if (kith_collection_open(r->aside.s, &how, &r->new, NULL) != KITH_OK) return false;
-    const bool is_same =
-        kith_model_open(model, &now, NULL) == KITH_OK && ki_expect_model(r->new->index, now, NULL) == KITH_OK;
-    kith_model_free(now);
-    if (is_same) return true;
+    if (ki_expect_model(r->new->index, model, NULL) == KITH_OK) return true;
     ki_sweep_away(r->aside.s);
     kith_collection_free(r->new);
     r->new = NULL;
@@ -86,17 +83,29 @@ static bool goes_on(renewal *r, const kith_model_options *model) {
     return false;
 }
 
+/* Wherever kith is installed now, the model of that name is meant. */
+static bool is_general(const char *file) {
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    return slash && strcmp(slash + 1, KI_GENERAL ".safetensors") == 0;
+}
+
 static kith_status make_new(renewal *r, const kith_model_options *model, kith_error *err) {
+    kith_model *now = NULL;
     KITH_OPTIONS(kith_model_options, o);
     KITH_OPTIONS(kith_collection_options, how);
     if (model) KI_TRY(ki_options_take(model, &o, sizeof o, "kith_model_options", err));
-    if (!o.weights && !o.backbone) o.weights = r->info.model;
-    if (goes_on(r, &o)) return KITH_OK;
+    if (!o.weights && !o.backbone && !is_general(r->info.model)) o.weights = r->info.model;
+    KI_TRY(kith_model_open(&o, &now, err));
+    const bool is_there = goes_on(r, now);
+    kith_model_free(now);
+    if (is_there) return KITH_OK;
     how.model = &o;
     how.metric = r->info.index.metric;
     how.recall = r->info.index.recall_wanted;
     how.folder = r->info.folder;
     KI_TRY(kith_collection_create(r->aside.s, &how, &r->new, err));
+    /* No id means another photo than before. */
+    ki_index_pending(r->new->index)->next_id = ki_index_committed(r->old->index)->next_id;
     KI_TRY(copy_notes(r, err));
     KI_TRY(copy_excluded(r, err));
     KI_TRY(kith_index_commit(r->new->index, NULL, err));

@@ -105,7 +105,8 @@ static void refresh(ki_server *s) {
     if (status != KITH_OK && strcmp(s->refresh_fault, err.message) != 0)
         ki_log(KITH_LOG_WARNING, "the index cannot be read; what it held before is served: %s", err.message);
     if (status == KITH_OK && s->refresh_fault[0]) ki_log(KITH_LOG_INFO, "the index can be read again");
-    if (is_new) ki_log(KITH_LOG_INFO, "the index has changed and was opened anew");
+    /* Photos are indexed commit by commit. */
+    if (is_new && !s->indexer) ki_log(KITH_LOG_INFO, "the index has changed and was opened anew");
     ki_snprintf(s->refresh_fault, sizeof s->refresh_fault, "%s", status != KITH_OK ? err.message : "");
 }
 
