@@ -45,7 +45,7 @@ static const char *size_text(int64_t bytes, char buf[32]) {
 static const char *date_text(int64_t seconds, char buf[32]) {
     const time_t when = (time_t)seconds;
     struct tm at;
-    if (!localtime_r(&when, &at) || strftime(buf, 32, "%Y-%m-%d %H:%M", &at) == 0) strcpy(buf, "?");
+    if (!localtime_r(&when, &at) || strftime(buf, 32, "%Y-%m-%d %H:%M", &at) == 0) snprintf(buf, 32, "?");
     return buf;
 }
 

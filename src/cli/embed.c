@@ -326,7 +326,7 @@ int cmd_embed(int argc, char **argv) {
     if (at < argc && !is_found && strncmp(argv[at], "hub:", 4) == 0) return cli_fail(&none);
     if (is_found && cli_ends_with(path, ".safetensors")) {
         if (a.model.weights) return cli_misused("embed", "'%.60s' and --weights are both given", argv[at]);
-        a.model.weights = path;
+        a.model.weights = argv[at];
         a.named = argv[at];
         at++;
     }

@@ -202,7 +202,7 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
     cli_progress progress;
     const kith_model_options options = {.size = sizeof(kith_model_options),
                                         .backbone = m->backbone,
-                                        .weights = m->model,
+                                        .weights = m->named,
                                         .settings = m->settings,
                                         .height = m->crop,
                                         .width = m->crop,
