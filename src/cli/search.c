@@ -169,7 +169,7 @@ int cmd_search(int argc, char **argv) {
             "  kith search INDEX red.jpg --and round.jpg --not car.jpg"};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
-    c->index = argv[1];
+    c->index = c->shown = argv[1];
     c->operands = (const char *const *)(argv + 2);
     c->n_operands = argc - 2;
     s->flips = view == 1;

@@ -162,7 +162,7 @@ bool ki_entry_is_used(const char *entry) {
 
 bool ki_entry_remove(const char *entry) {
     ki_path away;
-    const int fd = hold(entry, 0, LOCK_EX | LOCK_NB);
+    const int fd = hold(entry, O_CREAT, LOCK_EX | LOCK_NB); /* also of one that is just being made */
     const char *slash = strrchr(entry, '/');
     if (fd < 0 && errno == EWOULDBLOCK) return false;
     if (slash &&

@@ -70,6 +70,15 @@ static kith_status make_index(const kith_photos *p, kith_error *err) {
     return status == KITH_EINVAL && is_made(p) ? KITH_OK : status;
 }
 
+/* What lies in the cache can be made anew: that is what to do about an index that cannot be read. */
+static kith_status check_index(const kith_photos *p, kith_error *err) {
+    kith_index *index = NULL;
+    const kith_status status = kith_index_open(p->index.s, KITH_INDEX_READ, &index, err);
+    kith_index_free(index);
+    if (status != KITH_EFORMAT && status != KITH_EUNSUPPORTED) return status;
+    return ki_hint(err, status, "remove it, and it is made anew: kith cache --remove FOLDER");
+}
+
 static kith_status open_entry(kith_photos *p, const char *cache_given, kith_error *err) {
     ki_path cache;
     char title[512];
@@ -82,7 +91,8 @@ static kith_status open_entry(kith_photos *p, const char *cache_given, kith_erro
                                     .words = who.preprocess};
     KI_TRY(ki_entry_open(cache.s, &record, &p->entry, &p->used, err));
     KI_TRY(ki_path_print(&p->index, err, "%s/index", p->entry.s));
-    return make_index(p, err);
+    KI_TRY(make_index(p, err));
+    return check_index(p, err);
 }
 
 kith_status kith_photos_open(const char *folder, const kith_photos_options *options, kith_photos **ret_photos,
@@ -200,6 +210,7 @@ kith_status kith_photos_sync(kith_photos *photos, const kith_photos_sync_options
     KITH_OPTIONS(kith_collection_open_options, how);
     how.mode = KITH_INDEX_WRITE;
     how.shared = photos->model;
+    futimens(photos->used, NULL);
     KI_CHECK(take_lock(photos, &lock, &report, err));
     KI_CHECK(kith_collection_open(photos->index.s, &how, &run.collection, err));
     status = sync_open(photos, &run, &report, err);

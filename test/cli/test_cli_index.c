@@ -568,7 +568,7 @@ static void test_refusals(void **state) {
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         print_message("kith index %s\n", rows[i].words);
-        assert_refused(kith("$K index %s", rows[i].words), rows[i].status, rows[i].line);
+        assert_refused(kith("KITH_MODELS=none $K index %s", rows[i].words), rows[i].status, rows[i].line);
     }
     assert_int_not_equal(kith("test -e n.kith"), 0);
     assert_done(kith("$K index p.kith --check"), "all sound");

@@ -128,6 +128,9 @@ static void test_searching_photos(void **state) {
                 "photos/new.png\"");
     assert_said("\"n_allowed\": 40");
     assert_done(kith("$K search photos --duplicates 2>/dev/null"), "new.png");
+    assert_done(kith("$K search photos photos/new.png --html hits.html 2>/dev/null && grep -o 'Found in "
+                     "[^<]*' hits.html | head -1"),
+                "Found in photos");
     assert_done(kith("$K search photos photos/new.png --where 'label = glyph00003' -k 1 2>/dev/null"),
                 "glyph00003");
     assert_refused(kith("$K search photos nowhere.png 2>&1 | tail -1; false"), 1, "nowhere.png");

@@ -256,13 +256,13 @@ static void test_where_the_cache_is(void **state) {
     setenv("XDG_CACHE_HOME", "/var/caches", 1);
     assert_ok(kith_cache_folder(NULL, folder, sizeof folder, &err), &err);
     assert_string_equal(folder, "/var/caches/kith");
-    setenv("HOME", "/home/somebody", 1);
+    setenv("HOME", "/users/somebody", 1);
     setenv("XDG_CACHE_HOME", "relative", 1);
     assert_ok(kith_cache_folder(NULL, folder, sizeof folder, &err), &err);
-    assert_string_equal(folder, "/home/somebody/.cache/kith");
+    assert_string_equal(folder, "/users/somebody/.cache/kith");
     unsetenv("XDG_CACHE_HOME");
     assert_ok(kith_cache_folder(NULL, folder, sizeof folder, &err), &err);
-    assert_string_equal(folder, "/home/somebody/.cache/kith");
+    assert_string_equal(folder, "/users/somebody/.cache/kith");
     assert_int_equal(kith_cache_folder(NULL, folder, 5, &err), KITH_EINVAL);
     if (before)
         setenv("HOME", before, 1);
@@ -331,6 +331,30 @@ static void test_a_record_of_others(void **state) {
         assert_int_equal(kith_photos_open(made_path("photos"), NULL, &photos, &err), KITH_EFORMAT);
         assert_non_null(strstr(err.hint, "kith cache --remove"));
     }
+}
+
+/* An index that was damaged: a line says that it can be made anew. */
+static void test_a_damaged_index(void **state) {
+    (void)state;
+    char path[1100];
+    kith_error err = {0};
+    kith_photos *photos = open_photos("photos");
+    snprintf(path, sizeof path, "%s/manifest.json", kith_photos_index(photos));
+    kith_photos_free(photos);
+    testing_write(path, "{\"format\": 1");
+    assert_int_equal(kith_photos_open(made_path("photos"), NULL, &photos, &err), KITH_EFORMAT);
+    assert_non_null(strstr(err.hint, "kith cache --remove"));
+    kith_cache *cache = NULL;
+    kith_cache_removed removed;
+    kith_cache_entry e;
+    assert_ok(kith_cache_open(NULL, &cache, &err), &err);
+    assert_true(kith_cache_at(cache, 0, &e));
+    assert_int_equal(e.n_photos, -1);
+    assert_ok(kith_cache_remove(cache, made_path("photos"), &removed, &err), &err);
+    kith_cache_free(cache);
+    photos = open_photos("photos");
+    assert_int_equal(count_items(photos), 0);
+    kith_photos_free(photos);
 }
 
 /* ---- the cache ---- */
@@ -483,6 +507,7 @@ int main(void) {
         cmocka_unit_test_setup(test_what_are_photos, begin),
         cmocka_unit_test_setup(test_an_entry_for_each_model, begin),
         cmocka_unit_test_setup(test_a_record_of_others, begin),
+        cmocka_unit_test_setup(test_a_damaged_index, begin),
         cmocka_unit_test_setup(test_the_list, begin),
         cmocka_unit_test_setup(test_removing, begin),
         cmocka_unit_test_setup(test_the_limit, begin),
