@@ -18,6 +18,9 @@ endforeach()
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/kith DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/kith)
+# The model `general` with its card, where the tree has it. Without it kith asks for --model.
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/kith OPTIONAL
+        FILES_MATCHING PATTERN "*.safetensors" PATTERN "*.md")
 
 # What a static link needs beside libkith.a is what kith_objects links to, so that a library added
 # there is not forgotten here. These are the shared ones: Requires.private would also ask for what

@@ -65,7 +65,8 @@ typedef struct kith_collection_options {
 /* No model, and the rest as kith_index_options_init. */
 KITH_API void kith_collection_options_init(kith_collection_options *options, size_t size);
 
-/* Make an empty one, open for writing. KITH_EINVAL when something is there already. If the first sync or addition of a new
+/* Make an empty one, open for writing. The file of a model that was named `general` is also kept in the user's cache (kith/photos.h), if that
+ * can be written: a later release may bring another one. KITH_EINVAL when something is there already. If the first sync or addition of a new
  * collection fails and none after it succeeds, kith_collection_free removes it: nothing half-made is left. Other files in its folder
  * stay, and so does what the caller committed by its index. */
 KITH_API kith_status kith_collection_create(const char *path, const kith_collection_options *options,
@@ -84,7 +85,8 @@ typedef struct kith_collection_open_options {
 /* Reading, the model as the collection says. */
 KITH_API void kith_collection_open_options_init(kith_collection_open_options *options, size_t size);
 
-/* Open the last commit, as kith_index_open does; the model is opened when it is first needed. */
+/* Open the last commit, as kith_index_open does; the model is opened when it is first needed: the file that the collection says, or if that
+ * is another model now, the one with the right contents in the user's cache. */
 KITH_API kith_status kith_collection_open(const char *path, const kith_collection_open_options *options,
                                           kith_collection **ret_collection, kith_error *err);
 /* What was not committed is dropped. NULL is fine. */
@@ -141,6 +143,10 @@ typedef struct kith_sync_options {
     bool with_excluded;
     kith_progress_fn progress; /* may be NULL; in images embedded. Stopped, what was done is committed */
     void *user;
+    /* Commit early and often, for others who search meanwhile: after about a hundred images, whenever there are half as many again, and
+     * every 15 seconds. Otherwise every five minutes */
+    bool eager;
+    bool counts_all; /* progress is in files: those that are as before count as done */
 } kith_sync_options;
 
 /* Any part may go (most_removed 1), files that were removed by hand stay out. */
@@ -155,6 +161,7 @@ typedef enum kith_sync_reason {
     KITH_SYNC_SOURCE_MISSING, /* a folder that it remembers is not there: is a disk missing? */
     KITH_SYNC_MOST_REMOVED,   /* more than most_removed would go */
     KITH_SYNC_NOTHING_READ,   /* of a new collection no image could be read */
+    KITH_SYNC_BUSY,           /* another process writes it (kith_photos_sync) */
 } kith_sync_reason;
 
 /* What was found and done, in items. */
@@ -201,6 +208,14 @@ KITH_API kith_status kith_collection_add(kith_collection *collection, const char
 KITH_API kith_status kith_collection_add_rows(kith_collection *collection, const kith_array *rows,
                                               const kith_index_item *items, const kith_work_options *work,
                                               kith_sync_report *ret_report, kith_error *err);
+
+/* Embed all of it anew with another model (NULL: the one that has the name of the collection's, or lies where it lay): a collection beside
+ * it, with the same sources, metric and excluded files, which takes its place as a whole when it is complete. Items get new ids. What was
+ * measured on other data (kith_collection_calibrate) is measured on its labels again. After a failure, or stopped, the collection is as it
+ * was. Only for a collection of images in a folder (KITH_EUNSUPPORTED at a server); it may not be open for writing. */
+KITH_API kith_status kith_collection_renew(const char *path, const kith_model_options *model,
+                                           const kith_sync_options *options, kith_sync_report *ret_report,
+                                           kith_error *err);
 
 /* Remove by hand the items whose path is like one of the patterns of a shell ("oak/" for a folder, "*.png"; a pattern is for the whole path
  * or for its end behind a slash), and commit: a sync leaves their files out until they are added again. KITH_ENOTFOUND: none is like that. */

@@ -24,6 +24,7 @@
 #include "kith/map.h"
 #include "kith/model.h"
 #include "kith/objective.h"
+#include "kith/photos.h"
 #include "kith/pull.h"
 #include "kith/report.h"
 #include "kith/rerank.h"

@@ -52,7 +52,8 @@ typedef struct kith_model_options {
     size_t size;          /* of the struct: set by kith_model_options_init */
     const char *backbone; /* may be NULL when the file was written by kith */
     /* A safetensors file, or the folder of a training run: its model.safetensors, else its best.safetensors; or "hub:NAME" for
-     * weights in the hub's cache (kith/pull.h). NULL: random weights drawn from `seed` */
+     * weights in the hub's cache (kith/pull.h); or "general" for the model that came with kith (kith_model_find). NULL: random weights
+     * drawn from `seed`, where a backbone is named, and "general" where none is */
     const char *weights;
     uint64_t seed;        /* also draws a head that the file does not have */
     const char *settings; /* the backbone's own options: "stride=1x1,preprocess=caffe" */
@@ -78,6 +79,9 @@ typedef struct kith_model_options {
      * near one half, with a bias above 0 nearer to 1. */
     double mask_gain, mask_bias;
     const char *tap, *resize; /* what kith_embed_options means where it says nothing; part of the identity */
+    /* Of the input, as height and width, with the resizing before it in proportion (unless `resize` says it): the whole picture is seen in
+     * fewer or more pixels, faster or more accurately. 0: the model's. kith_model_options_get says it as height, width and resize */
+    int64_t side;
 } kith_model_options;
 
 /* All 0 and NULL. */
@@ -92,7 +96,12 @@ KITH_API void kith_model_free(kith_model *model); /* NULL is fine */
 
 /* The file that a name stands for: of the folder of a training run its model.safetensors, else its best.safetensors; of
  * "hub:NAME" the file in the hub's cache; any other name as it is. Into ret_file [bytes]. KITH_EIO for a folder that has neither,
- * KITH_ENOTFOUND for weights that are not in the cache. */
+ * KITH_ENOTFOUND for weights that are not in the cache.
+ *
+ * "general" is the model that came with kith, unless a file or folder of that name lies in the current folder; NULL is it in any case. It
+ * is general.safetensors in the folder $KITH_MODELS if that is set, otherwise, starting from the folder of libkith or of the program
+ * it is linked into, in ../share/kith/models, ../../share/kith/models (a library in lib/ARCHITECTURE), ../models or ../../models (a
+ * build folder). KITH_ENOTFOUND: it is not installed. */
 KITH_API kith_status kith_model_find(const char *name, char *ret_file, size_t bytes, kith_error *err);
 
 /* The options it was opened with, for opening it again; nothing is written for a NULL model. Strings are valid as long as the
@@ -132,6 +141,10 @@ typedef struct kith_model_identity {
     const char *preprocess; /* the rest in words: tap, backbone, resizing, … They are compared as a whole */
     int64_t dim;            /* kith_model_dim */
 } kith_model_identity;
+
+/* The model in words for people, into buf [bytes], which is returned: "general (mobilenet_v3_large, 160 px, 5f3a12b0)". The first word is
+ * "general" or the file's last names, the last is the beginning of its hash, where it has one. "" for a NULL model. */
+KITH_API const char *kith_model_title(kith_model *model, char *buf, size_t bytes);
 
 /* What kith_index_options and kith_index_expect ask for. Strings are valid as long as the model. The file is hashed by the
  * first call. KITH_EINVAL for random weights and after kith_model_param_set, which have no file that an index could name, and

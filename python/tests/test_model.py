@@ -138,6 +138,24 @@ class Queries(support.InFolder):
         with self.assertRaisesRegex(kith.Error, "random weights"):
             kith.Model(backbone="convnet4", embedding=8).identity
 
+    def test_the_model_where_none_is_named(self) -> None:
+        os.mkdir(self.path("models"))
+        self.model.save(self.path("models/general.safetensors"))
+        before = os.environ.get("KITH_MODELS")
+        try:
+            os.environ["KITH_MODELS"] = self.path("models")
+            np.testing.assert_array_equal(kith.Model().embed(self.files), self.model.embed(self.files))
+            np.testing.assert_array_equal(kith.Model("general").embed(self.files), self.model.embed(self.files))
+            self.assertEqual(kith.Model(size=56).info.height, 56)
+            self.assertIn("squash512, 56 x 56", kith.Model(size=56).identity.preprocess)
+            os.environ["KITH_MODELS"] = self.path("none")
+            with self.assertRaisesRegex(kith.Error, "general is not installed"):
+                kith.Model()
+        finally:
+            del os.environ["KITH_MODELS"]
+            if before is not None:
+                os.environ["KITH_MODELS"] = before
+
     def test_a_folder_without_a_model(self) -> None:
         with self.assertRaisesRegex(kith.Error, "neither a model.safetensors nor a best.safetensors"):
             kith.Model(self.path("glyphs"))

@@ -13,22 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/own_folder.h"
 #include "base/path.h"
 #include "base/text.h"
-
-static const char here; /* an address in this code */
-
-/* The folder of the file that this code was loaded from. */
-static bool own_folder(ki_path *ret) {
-    Dl_info info;
-    char resolved[sizeof ret->s];
-    if (!dladdr((const void *)&here, &info) || !info.dli_fname) return false;
-    /* For a program this is the name it was called by; /proc knows where it is. */
-    const char *path = strchr(info.dli_fname, '/') && realpath(info.dli_fname, resolved) ? resolved : NULL;
-    if (!path) path = realpath("/proc/self/exe", resolved);
-    if (!path || !strrchr(path, '/')) return false;
-    return ki_path_print(ret, NULL, "%.*s", (int)(strrchr(path, '/') - path), path) == KITH_OK;
-}
 
 enum { MOST_PLACES = 3 };
 
@@ -43,7 +30,7 @@ static kith_status places(const ki_plugin_ask *ask, ki_path ret[MOST_PLACES], in
         const kith_status status = ki_path_print(&ret[0], err, "%s/libkith-%s.so", told, name);
         return status == KITH_OK ? KITH_OK : ki_prefix(err, status, "KITH_PLUGINS");
     }
-    if (!own_folder(&folder))
+    if (!ki_own_folder(&folder))
         return ki_fail(err, KITH_EUNSUPPORTED, "%s: kith cannot tell which folder it runs from", ask->what);
     n += ki_path_print(&ret[n], NULL, "%s/kith/libkith-%s.so", folder.s, name) == KITH_OK;
     n += ki_path_print(&ret[n], NULL, "%s/../" KITH_LIBDIR "/kith/libkith-%s.so", folder.s, name) == KITH_OK;

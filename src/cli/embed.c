@@ -15,6 +15,7 @@ enum { N_PATTERNS = 4 };
 
 typedef struct arguments {
     const char *batch, *tap, *out, *save, *resize;
+    const char *named;         /* the model, as it was given; NULL: general */
     const char *const *images; /* files and folders */
     size_t n_images;
     int64_t generate, size;
@@ -253,6 +254,7 @@ static kith_status run(arguments *a, kith_error *err) {
         a->model.height = a->model.width = a->size;
     }
     if (status == KITH_OK) status = kith_model_open(&a->model, &model, err);
+    if (status == KITH_OK && !a->model.backbone) cli_say_model(a->named, model);
     if (status == KITH_OK)
         status = a->images ? embed_images(a, model, &m, &b, err) : embed(a, model, &batch, &m, err);
     if (status == KITH_OK && a->out) status = kith_npy_write(a->out, &m.values, err);
@@ -277,7 +279,8 @@ int cmd_embed(int argc, char **argv) {
     const cli_option options[] = {
         CLI_TEXT("backbone", "NAME", &a.model.backbone,
                  "the network, where its file and tensors do not say (kith list backbones)"),
-        CLI_TEXT("weights", "FILE", &a.model.weights, "safetensors file or run; without: random weights"),
+        CLI_TEXT("weights", "FILE", &a.model.weights,
+                 "safetensors file or run; without, with --backbone: random weights"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
         CLI_TEXT("tap", "NAME", &a.tap, "map, pooled, embedding or logits; default: embedding, else pooled"),
         CLI_TEXT("pool", "HOW", &a.model.pool, "avg, max, both, gem, class, class_avg or attention"),
@@ -291,6 +294,7 @@ int cmd_embed(int argc, char **argv) {
         CLI_INT("generate", "N", &a.generate, 1, 65536, "embed N generated patterns instead of a file"),
         CLI_TEXT("resize", "HOW", &a.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &a.size, 0, 4096, "side of the model's input; 0: the model's"),
+        CLI_INT("size", "N", &a.model.side, 0, 4096, CLI_SIZE_HELP),
         CLI_OUT("save", "FILE", &a.save, ".safetensors", "also write the model, with what it says of itself"),
         CLI_OUT("out|o", "FILE", &a.out, ".npy", "where the values go (.npy)"),
         CLI_END};
@@ -300,6 +304,7 @@ int cmd_embed(int argc, char **argv) {
         .most = -1,
         .options = options,
         .details =
+            "Without a model, images go through the one that came with kith (general). "
             "Images (JPEG, PNG, WebP, HEIC, AVIF) are resized, cropped and scaled as the model wants; "
             "folders are walked "
             "to\n"
@@ -312,6 +317,7 @@ int cmd_embed(int argc, char **argv) {
             "OUT.paths.txt and OUT.labels.txt, which kith map and kith eval read."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
+    a.named = a.model.weights;
     a.model.seed = (uint64_t)seed;
     int at = 1;
     char path[4096];
@@ -320,7 +326,8 @@ int cmd_embed(int argc, char **argv) {
     if (at < argc && !is_found && strncmp(argv[at], "hub:", 4) == 0) return cli_fail(&none);
     if (is_found && cli_ends_with(path, ".safetensors")) {
         if (a.model.weights) return cli_misused("embed", "'%.60s' and --weights are both given", argv[at]);
-        a.model.weights = path;
+        a.model.weights = argv[at];
+        a.named = argv[at];
         at++;
     }
     kith_array shape = {0};
@@ -334,8 +341,10 @@ int cmd_embed(int argc, char **argv) {
         a.images = (const char *const *)(argv + at);
         a.n_images = (size_t)(argc - at);
     }
-    if (!a.model.backbone && !a.model.weights)
+    /* Batches are prepared for a certain model. */
+    if (!a.model.backbone && !a.model.weights && (!a.images || is_npy))
         return cli_misused("embed", "wants a model: --backbone NAME or a file");
+    if (a.model.side && a.size) return cli_misused("embed", "--size and --crop are both given; wanted one");
     if ((a.batch || a.images) == (a.generate > 0))
         return cli_misused("embed", "wants images, a folder, BATCH.npy or --generate N, one of them");
     if (!a.generate && !a.out) return cli_misused("embed", "wants --out FILE for the values");

@@ -152,7 +152,8 @@ static int check_sources(const arguments *a, int argc) {
     const bool has_files = a->files.embedding || a->files.query || a->files.gallery;
     if (has_data && has_files)
         return cli_misused("eval", "wants embeddings or a model and a data set, not both");
-    if (has_data && argc < 2 && !a->model.backbone) return cli_misused("eval", "wants a MODEL or --backbone");
+    if (a->model.side && a->model.crop)
+        return cli_misused("eval", "--size and --crop are both given; wanted one");
     if (!has_data && argc > 1) return cli_misused("eval", "wants --data DIR for the model to embed");
     if (!has_data && !has_files)
         return cli_misused("eval", "wants E.npy --labels Y.npy, or MODEL --data DIR");
@@ -206,6 +207,7 @@ int cmd_eval(int argc, char **argv) {
         CLI_CHOICE("split", "NAME", &split, splits, "which part of the data set"),
         CLI_TEXT("resize", "HOW", &a.model.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &a.model.crop, 0, 4096, "side of the model's input; 0: the model's"),
+        CLI_INT("size", "N", &a.model.side, 0, 4096, CLI_SIZE_HELP),
         CLI_TEXT("backbone", "NAME", &a.model.backbone, "the network, where its file and tensors do not say"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
         CLI_TEXT("tap", "NAME", &a.model.tap, "what to judge; default: embedding, else pooled"),
@@ -231,7 +233,7 @@ int cmd_eval(int argc, char **argv) {
         .details =
             "kith eval E.npy --labels Y.npy judges embeddings made elsewhere;\n"
             "kith eval MODEL --data DIR embeds a data set and judges the result; the folder of a run is its "
-            "model;\n"
+            "model, and without MODEL it is the one that came with kith (general);\n"
             "kith eval --compare A B says by how much two results differ over the same queries, with a 95 % "
             "interval "
             "of the\n"
@@ -253,9 +255,11 @@ int cmd_eval(int argc, char **argv) {
     a.model.split = split < KITH_N_SPLITS ? (kith_split)split : KITH_SPLIT_ALL;
     char path[4096];
     if (a.model.data) a.model.labels = a.files.labels;
-    if (argc == 2) {
+    const bool wants_general = argc < 2 && (a.model.data || a.model.recipe) && !a.model.backbone;
+    a.model.named = argc == 2 ? argv[1] : NULL;
+    if (argc == 2 || wants_general) {
         kith_error why;
-        if (kith_model_find(argv[1], path, sizeof path, &why) != KITH_OK) return cli_fail(&why);
+        if (kith_model_find(a.model.named, path, sizeof path, &why) != KITH_OK) return cli_fail(&why);
         a.model.model = path;
     }
     int status = check_sources(&a, argc);

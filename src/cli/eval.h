@@ -31,12 +31,13 @@ typedef struct eval_files {
 kith_status eval_set_read(const eval_files *files, eval_set *ret_set, kith_error *err);
 
 typedef struct eval_model {
+    const char *named; /* the model as it was given; NULL: general, or a backbone alone */
     const char *model, *backbone, *settings, *device, *precision, *tap, *pool;
     bool tf32;
     const char *data, *kind, *recipe, *resize;
     const char *labels; /* of features, where data is a .npy; NULL: beside it */
     kith_split split;
-    int64_t crop, batch;
+    int64_t crop, side, batch;
     const char *save_embedding, *save_labels;
 } eval_model;
 kith_status eval_set_embed(const eval_model *model, eval_set *ret_set, kith_error *err);

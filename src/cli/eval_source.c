@@ -202,10 +202,11 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
     cli_progress progress;
     const kith_model_options options = {.size = sizeof(kith_model_options),
                                         .backbone = m->backbone,
-                                        .weights = m->model,
+                                        .weights = m->named,
                                         .settings = m->settings,
                                         .height = m->crop,
                                         .width = m->crop,
+                                        .side = m->side,
                                         .pool = m->pool,
                                         .device = m->device,
                                         .precision = m->precision,
@@ -223,6 +224,7 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
                          : m->labels ? kith_dataset_open_features(m->data, m->labels, &set->dataset, err)
                                      : kith_dataset_open(m->kind, m->data, &set->dataset, err);
     if (status == KITH_OK) status = kith_model_open(&options, &set->model, err);
+    if (status == KITH_OK && m->model) cli_say_model(m->named, set->model);
     cli_progress_begin(&progress, "embedding", 0);
     if (status == KITH_OK)
         status = kith_model_embed_dataset(set->model, set->dataset, m->split, &embed, &set->vectors, err);

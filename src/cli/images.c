@@ -2,6 +2,13 @@
 #include "cli/images.h"
 
 #include <stdio.h>
+#include <string.h>
+
+void cli_say_model(const char *named, kith_model *model) {
+    char title[512];
+    if (named && strcmp(named, "general") != 0) return;
+    fprintf(stderr, "kith: model: %s\n", kith_model_title(model, title, sizeof title));
+}
 
 int cli_show_progress(void *user, int64_t done, int64_t all) {
     cli_progress *progress = user;

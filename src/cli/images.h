@@ -5,10 +5,19 @@
 #include <stddef.h>
 
 #include "cli/cli.h"
+#include "kith/model.h"
 
 #define CLI_RESIZE_HELP                                                                                   \
     "before the centre crop: squashN, padN, shorterN, atmostN or none; default: as the model says, else " \
     "squash256"
+
+#define CLI_SIZE_HELP                                                                                  \
+    "side of the model's input, with the whole picture in it: fewer pixels are faster, more see more " \
+    "detail; "                                                                                         \
+    "0: the model's"
+
+/* One line that says which model it is, where none was named, or `general`. */
+void cli_say_model(const char *named, kith_model *model);
 
 /* A kith_progress_fn; user is the cli_progress. */
 int cli_show_progress(void *user, int64_t done, int64_t all);

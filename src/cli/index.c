@@ -9,7 +9,7 @@ typedef kith_status (*index_action)(const index_request *request, kith_error *er
 
 /* What can be done to an index that is there; one of them at a time. */
 typedef struct asked {
-    bool sync, add, info, compact, check;
+    bool sync, add, renew, info, compact, check;
 } asked;
 
 /* The action, or NULL when the usage was wrong and said so. */
@@ -22,6 +22,7 @@ static index_action choose(const index_request *r, const asked *a, const char *o
                 {"--to ADDRESS", to != NULL, true, index_put},
                 {"--sync", a->sync, true, index_sync},
                 {"--add", a->add, true, index_add},
+                {"--renew-model", a->renew, false, index_renew},
                 {"--remove", r->remove.n_items > 0, false, index_remove},
                 {"--info", a->info, false, index_show},
                 {"--compact", a->compact, false, index_compact},
@@ -39,8 +40,8 @@ static index_action choose(const index_request *r, const asked *a, const char *o
     if (found < 0) {
         cli_misused(
             "index",
-            "wants -o INDEX or --to ADDRESS for a new one, or one of --sync, --add, --remove, --info, "
-            "--calibrate, --compact and --check");
+            "wants -o INDEX or --to ADDRESS for a new one, or one of --sync, --add, --remove, --renew-model, "
+            "--info, --calibrate, --compact and --check");
         return NULL;
     }
     if (!rows[found].takes_operands && r->n_operands > 0) {
@@ -61,8 +62,8 @@ static int check_making(const index_request *r, const char *to) {
     if (to && !cli_is_address(to))
         return cli_misused("index", "--to is '%.60s'; wanted postgresql://host/database, or -o for a folder",
                            to);
-    if (!are_vectors && !r->model.weights && !to)
-        return cli_misused("index", "wants --model RUN or --model MODEL.safetensors for the images");
+    if (r->model.side && r->model.height)
+        return cli_misused("index", "--size and --crop are both given; wanted one");
     return CLI_RUN;
 }
 
@@ -72,7 +73,9 @@ static int run(index_action action, const index_request *r) {
     const kith_status status = action(r, &err);
     if (status == KITH_OK) return CLI_OK;
     if (status != KITH_ECANCELED || !cli_stop_signal()) return cli_fail(&err);
-    if (action == index_make || action == index_put || action == index_sync || action == index_add) {
+    if (action == index_renew) {
+        fprintf(stderr, "kith: stopped; the index is as it was, and the same command goes on\n");
+    } else if (action == index_make || action == index_put || action == index_sync || action == index_add) {
         char index[4096];
         const size_t n = cli_quote(r->index, index, sizeof index);
         fprintf(stderr, "kith: stopped; go on with: kith index %s --sync\n",
@@ -94,7 +97,9 @@ int cmd_index(int argc, char **argv) {
         CLI_TEXT("to", "ADDRESS", &to,
                  "keep it on PostgreSQL: postgresql://host/database (docs/postgresql.md)"),
         CLI_TEXT("model|m", "RUN|MODEL", &model,
-                 "what embeds the images; of an index that is there: where its model lies now"),
+                 "what embeds the images; default: general, which came with kith. Of an index that is there: "
+                 "where "
+                 "its model lies now"),
         CLI_FLAG("sync", &a.sync,
                  "embed what is new or changed in its folders (or in those named, from now on), drop what is "
                  "gone"),
@@ -102,6 +107,10 @@ int cmd_index(int argc, char **argv) {
         CLI_FLAG("add", &a.add, "embed these files and folders too"),
         CLI_LIST("remove", "PATTERN", &r.remove,
                  "drop items by their path, until --add names them: 'oak/*.jpg', or a folder"),
+        CLI_FLAG("renew-model", &a.renew,
+                 "embed all of it anew, by --model or by what lies now where its model lay; the index that "
+                 "is there "
+                 "is used until the new one is complete"),
         CLI_FLAG("info", &a.info, "say what the index is"),
         CLI_TEXT("calibrate", "DATA", &r.calibrate,
                  "measure false-match rates (for --same) on a data set with classes, not on its own labels"),
@@ -121,6 +130,7 @@ int cmd_index(int argc, char **argv) {
         CLI_TEXT("tap", "NAME", &r.model.tap, "what to index; default: embedding, else pooled"),
         CLI_TEXT("resize", "HOW", &r.model.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &r.model.height, 0, 4096, "side of the model's input; 0: the model's"),
+        CLI_INT("size", "N", &r.model.side, 0, 4096, CLI_SIZE_HELP),
         CLI_TEXT("backbone", "NAME", &r.model.backbone, "the network, where its file and tensors do not say"),
         CLI_TEXT("settings", "K=V,…", &r.model.settings, "the backbone's own options"),
         CLI_TEXT("pool", "HOW", &r.model.pool, "avg, max, both, gem, class, class_avg or attention"),
@@ -137,6 +147,7 @@ int cmd_index(int argc, char **argv) {
         .options = options,
         .details =
             "Makes an index that kith search asks, and keeps it up to date:\n\n"
+            "  kith index PHOTOS/ -o INDEX\n"
             "  kith index PHOTOS/ -o INDEX --model RUN\n"
             "  kith index E.npy -o INDEX --labels Y.npy --meta items.csv\n"
             "  kith index FEATURES.npy -o INDEX --model RUN\n"

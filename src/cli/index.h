@@ -33,6 +33,8 @@ kith_status index_make(const index_request *request, kith_error *err);
 kith_status index_put(const index_request *request, kith_error *err);
 kith_status index_sync(const index_request *request, kith_error *err);
 kith_status index_add(const index_request *request, kith_error *err);
+/* --renew-model: embed all of it anew. */
+kith_status index_renew(const index_request *request, kith_error *err);
 kith_status index_remove(const index_request *request, kith_error *err);
 kith_status index_show(const index_request *request, kith_error *err);
 kith_status index_compact(const index_request *request, kith_error *err);

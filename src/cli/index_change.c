@@ -56,6 +56,31 @@ static kith_status bring_up_to_date(const index_request *r, bool adds, kith_erro
 kith_status index_sync(const index_request *r, kith_error *err) { return bring_up_to_date(r, false, err); }
 kith_status index_add(const index_request *r, kith_error *err) { return bring_up_to_date(r, true, err); }
 
+/* ---- --renew-model ---- */
+
+kith_status index_renew(const index_request *r, kith_error *err) {
+    kith_collection *collection = NULL;
+    kith_model *model = NULL;
+    cli_progress progress;
+    kith_sync_report report = {0};
+    KITH_OPTIONS(kith_sync_options, options);
+    options.progress = index_show_progress;
+    options.user = &progress;
+    cli_progress_begin(&progress, "embedding", 0);
+    kith_status status = kith_collection_renew(r->index, &r->model, &options, &report, err);
+    cli_progress_end(&progress);
+    if (status == KITH_OK) status = index_open(r, KITH_INDEX_READ, &collection, err);
+    if (status == KITH_OK) {
+        index_print_measured(&report);
+        if (kith_collection_model(collection, &model, NULL) == KITH_OK)
+            cli_say_model(r->model.weights, model);
+        status = index_print(r, collection, &report, err);
+    }
+    kith_sync_report_release(&report);
+    kith_collection_free(collection);
+    return status;
+}
+
 /* ---- --remove ---- */
 
 kith_status index_remove(const index_request *r, kith_error *err) {

@@ -12,7 +12,6 @@ static kith_status create(const index_request *r, kith_collection_options *optio
                           kith_error *err) {
     char name[4096], hint[4200];
     kith_index *index = NULL;
-    options->model = r->model.weights ? &r->model : NULL;
     options->metric = r->metric;
     options->recall = r->recall;
     const kith_status status = kith_collection_create(r->index, options, ret, err);
@@ -29,6 +28,7 @@ static kith_status create(const index_request *r, kith_collection_options *optio
 
 static kith_status make_of_images(const index_request *r, kith_error *err) {
     kith_collection *collection = NULL;
+    kith_model *model = NULL;
     cli_progress progress;
     kith_sync_report report = {0};
     const kith_sources sources = {r->operands, r->n_operands, r->kind, r->split};
@@ -36,8 +36,10 @@ static kith_status make_of_images(const index_request *r, kith_error *err) {
     KITH_OPTIONS(kith_sync_options, sync);
     sync.progress = index_show_progress;
     sync.user = &progress;
+    options.model = &r->model;
     kith_status status = create(r, &options, &collection, err);
     if (status != KITH_OK) return status;
+    if (kith_collection_model(collection, &model, err) == KITH_OK) cli_say_model(r->model.weights, model);
     cli_progress_begin(&progress, "embedding", 0);
     status = kith_collection_sync(collection, &sources, &sync, &report, err);
     cli_progress_end(&progress);
@@ -139,6 +141,7 @@ static kith_status make_of_vectors(const index_request *r, kith_error *err) {
         options.columns = kith_items_columns(m.items);
         options.n_columns = kith_items_n_columns(m.items);
         options.folder = m.folder;
+        options.model = r->model.weights ? &r->model : NULL;
         status = create(r, &options, &collection, err);
         const kith_error why = *err;
         if (status == KITH_ESHAPE)
@@ -193,8 +196,5 @@ kith_status index_put(const index_request *r, kith_error *err) {
     kith_index_free(index);
     if (status == KITH_OK && !are_vectors) return index_sync(r, err);
     if (status != KITH_OK && status != KITH_ENOTFOUND) return status;
-    if (!are_vectors && !r->model.weights)
-        return cli_error(err, KITH_EINVAL, "name it: --model RUN or --model MODEL.safetensors",
-                         "there is no index at the server yet, and no model for a new one");
     return index_make(r, err);
 }

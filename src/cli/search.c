@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/images.h"
+#include "cli/photos.h"
 #include "kith/text.h"
 
 typedef struct arguments {
@@ -30,7 +32,10 @@ static int parse_crop(const char *text, double crop[4]) {
 
 kith_status search_open(const search_command *c, kith_collection **ret, kith_error *err) {
     KITH_OPTIONS(kith_collection_open_options, how);
-    how.model = &c->model;
+    if (c->photos)
+        how.shared = kith_photos_model(c->photos);
+    else
+        how.model = &c->model;
     return kith_collection_open(c->index, &how, ret, err);
 }
 
@@ -57,8 +62,28 @@ static kith_status ask(const search_command *c, kith_error *err) {
     return status;
 }
 
+/* The index of photos is made, or brought up to date, before it is asked. */
+static int take_photos(search_command *c) {
+    kith_error err = {0};
+    cli_catch_signals();
+    kith_status status = cli_photos_open(c->index, c->cache, &c->model, &c->photos, &err);
+    if (status == KITH_OK) status = cli_photos_sync(c->photos, &err);
+    if (status == KITH_OK) {
+        c->index = kith_photos_index(c->photos);
+        return CLI_RUN;
+    }
+    kith_photos_free(c->photos);
+    c->photos = NULL;
+    if (status != KITH_ECANCELED || !cli_stop_signal()) return cli_fail(&err);
+    fprintf(stderr, "kith: stopped; what is indexed is kept, and the same command goes on\n");
+    return 128 + cli_stop_signal();
+}
+
 static int check(const arguments *a) {
     const search_command *c = &a->c;
+    if (!kith_photos_are(c->index) && (c->cache || c->model.side))
+        return cli_misused("search", "--%s is for a folder of photos; an index says it itself",
+                           c->cache ? "cache" : "size");
     const char *dot = c->n_operands > 0 ? strrchr(c->operands[0], '.') : NULL;
     const bool are_rows = c->n_operands == 1 && dot && strcmp(dot, ".npy") == 0;
     const bool has_ids = c->ids.n_items > 0;
@@ -112,8 +137,12 @@ int cmd_search(int argc, char **argv) {
             "duplicates", &a.duplicates,
             "instead, groups of the same picture: copied, resized, saved again, mirrored or slightly cut"),
         CLI_FLAG("exact", &s->exact, "compare every vector, whatever the size of the index"),
-        CLI_TEXT("model|m", "RUN|MODEL", &c->model.weights,
-                 "where the index's model lies now, if it was moved"),
+        CLI_TEXT(
+            "model|m", "RUN|MODEL", &c->model.weights,
+            "what embeds photos; default: general, which came with kith. Of an index: where its model lies "
+            "now, if it was moved"),
+        CLI_INT("size", "N", &c->model.side, 0, 4096, CLI_SIZE_HELP),
+        CLI_TEXT("cache", "DIR", &c->cache, CLI_CACHE_HELP),
         CLI_TEXT("device", "NAME", &c->model.device,
                  "what the model runs on, and a search that compares every vector (see kith list devices)"),
         CLI_FLAG("json", &c->json, "print the hits as JSON"),
@@ -123,20 +152,24 @@ int cmd_search(int argc, char **argv) {
                 "also draw what of the first query and of its best hit matches, as heat maps"),
         CLI_OUT("out|o", "IDS.npy", &c->out, ".npy", "write the ids, int64 [queries, k], and IDS.scores.npy"),
         CLI_END};
-    const cli_usage usage = {.operands = "INDEX [IMAGE… | FOLDER… | Q.npy]",
-                             .least = 1,
-                             .most = -1,
-                             .options = options,
-                             .details =
-                                 "Finds the items of an index (kith index) that are most similar to each "
-                                 "query. Images go through the "
-                                 "model that made the index; vectors must come from it.\n\n"
-                                 "  kith search INDEX photo.jpg\n"
-                                 "  kith search INDEX photo.jpg --where 'label != tern' --json\n"
-                                 "  kith search INDEX red.jpg --and round.jpg --not car.jpg"};
+    const cli_usage usage = {
+        .operands = "INDEX|PHOTOS [IMAGE… | FOLDER… | Q.npy]",
+        .least = 1,
+        .most = -1,
+        .options = options,
+        .details =
+            "Finds the items of an index (kith index) that are most similar to each "
+            "query. Images go through the "
+            "model that made the index; vectors must come from it. A folder of photos in "
+            "place of the index is indexed first, in the user's cache (kith cache), and "
+            "only what has changed the next time.\n\n"
+            "  kith search PHOTOS photo.jpg\n"
+            "  kith search INDEX photo.jpg\n"
+            "  kith search INDEX photo.jpg --where 'label != tern' --json\n"
+            "  kith search INDEX red.jpg --and round.jpg --not car.jpg"};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
-    c->index = argv[1];
+    c->index = c->shown = argv[1];
     c->operands = (const char *const *)(argv + 2);
     c->n_operands = argc - 2;
     s->flips = view == 1;
@@ -148,7 +181,9 @@ int cmd_search(int argc, char **argv) {
         c->has_crop = true;
     }
     kith_error err = {0};
+    if (status == CLI_RUN && kith_photos_are(c->index)) status = take_photos(c);
     if (status != CLI_RUN) return status;
-    if (a.duplicates) return search_duplicates(c, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
-    return ask(c, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
+    const kith_status done = a.duplicates ? search_duplicates(c, &err) : ask(c, &err);
+    kith_photos_free(c->photos);
+    return done == KITH_OK ? CLI_OK : cli_fail(&err);
 }

@@ -6,14 +6,18 @@
 #include "kith/array.h"
 #include "kith/collection.h"
 #include "kith/explain.h"
+#include "kith/photos.h"
 
 /* What the command was told. */
 typedef struct search_command {
     const char *index;
+    const char *shown; /* as it was named */
     const char *const *operands; /* images, folders, or one .npy file of vectors */
     int64_t n_operands;
     cli_list ids; /* --id */
     kith_model_options model;
+    const char *cache;   /* of photos */
+    kith_photos *photos; /* whose index it is; NULL: the index was named */
     bool has_crop;
     double crop[4];
     cli_list also, unlike;      /* --and, --not */

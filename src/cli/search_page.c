@@ -122,7 +122,7 @@ kith_status search_write_page(const search_command *c, kith_collection *collecti
     } else {
         KITH_OPTIONS(kith_hits_page, page);
         fill_parts(c, collection, queries, &p);
-        snprintf(title, sizeof title, "Found in %.400s", c->index);
+        snprintf(title, sizeof title, "Found in %.400s", c->shown);
         describe(c, queries, about, sizeof about);
         page.title = title;
         page.about = about;

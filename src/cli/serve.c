@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/images.h"
+#include "cli/photos.h"
 #include "serve/serve.h"
 
 /* The program starts itself with this to decode images in processes of their own. */
@@ -26,19 +27,33 @@ static void wait_for_end(ki_server *server, const sigset_t *signals) {
     pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
 }
 
-static int serve(const ki_serve_options *options) {
+/* With a folder of photos in place of the index, the server keeps its index in line with it. */
+static kith_status take_photos(ki_serve_options *o, const char *folder, const char *cache,
+                               kith_model_identity *who, kith_error *err) {
+    kith_status status = cli_photos_open(folder, cache, &o->model, &o->photos, err);
+    if (status == KITH_OK) status = kith_model_identify(kith_photos_model(o->photos), who, err);
+    if (status != KITH_OK) return status;
+    o->index = kith_photos_index(o->photos);
+    o->model.weights = who->file; /* where it lies now */
+    o->model.side = 0;
+    return KITH_OK;
+}
+
+/* Signals are for this thread alone: all others are made after it has blocked them. */
+static void block_signals(sigset_t *signals) {
+    sigemptyset(signals);
+    sigaddset(signals, SIGTERM);
+    sigaddset(signals, SIGINT);
+    sigaddset(signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static int serve(const ki_serve_options *options, const sigset_t *signals) {
     ki_server *server = NULL;
     kith_error err = {0};
-    sigset_t signals;
-    /* Signals are for this thread alone: all others are made after it has blocked them. */
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
     if (ki_server_start(options, &server, &err) != KITH_OK) return cli_fail(&err);
-    wait_for_end(server, &signals);
+    wait_for_end(server, signals);
     ki_server_drain(server);
     ki_server_free(server);
     return CLI_OK;
@@ -55,7 +70,7 @@ int cmd_serve(int argc, char **argv) {
     ki_serve_options o;
     ki_serve_options_init(&o);
     cli_list names = {0}, proxies = {0};
-    const char *log = NULL, *model = NULL;
+    const char *log = NULL, *model = NULL, *cache = NULL;
     int64_t body_mb = o.most_body_bytes >> 20, megapixels = o.most_pixels / 1000000,
             decoded_mb = o.most_decoded_bytes >> 20;
     const cli_option options[] = {
@@ -81,18 +96,31 @@ int cmd_serve(int argc, char **argv) {
         CLI_INT("workers", "N", &o.n_workers, 0, 256, "threads for requests; 0: four per core"),
         CLI_INT("decoders", "N", &o.n_decoders, 0, 64,
                 "processes that decode images; 0: one per core, and a third more"),
-        CLI_TEXT("model|m", "RUN|MODEL", &model, "where the index's model lies now, if it was moved"),
+        CLI_TEXT(
+            "model|m", "RUN|MODEL", &model,
+            "what embeds photos; default: general, which came with kith. Of an index: where its model lies "
+            "now, if it was moved"),
+        CLI_INT("size", "N", &o.model.side, 0, 4096, CLI_SIZE_HELP),
+        CLI_TEXT("cache", "DIR", &cache, CLI_CACHE_HELP),
+        CLI_REAL(
+            "rescan", "S", &o.rescan, 0, 1e6,
+            "seconds between two looks at the folder of photos, or more where one takes long; 0: only at the "
+            "start"),
         CLI_TEXT("device", "NAME", &o.model.device, "what the model runs on (see kith list devices)"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "INDEX",
+        .operands = "PHOTOS|INDEX",
         .least = 1,
         .most = 1,
         .options = options,
         .details =
-            "Serves the index as a page in the browser, and as an HTTP API "
-            "(docs/serving.md). Changes of the index, by kith index --sync for instance, "
+            "Serves a folder of photos, or an index, as a page in the browser and as an HTTP API "
+            "(docs/serving.md). Photos are indexed in the background, in the user's cache (kith cache): they "
+            "can be "
+            "searched from the first hundred on, and the folder is looked at again now and then. "
+            "Changes of an index, by kith index --sync for instance, "
             "are seen within a second or two.\n\n"
+            "  kith serve photos\n"
             "  kith serve birds.kith\n"
             "  kith serve birds.kith --host 0.0.0.0 --token-file tokens --name search.example.org"};
     const int parsed = cli_parse(&usage, &argc, argv);
@@ -108,5 +136,19 @@ int cmd_serve(int argc, char **argv) {
     o.most_decoded_bytes = decoded_mb << 20;
     if (log && (o.access_log = open_log(log)) < 0)
         return cli_failf("%s cannot be written: %s", log, strerror(errno));
-    return serve(&o);
+    kith_error err = {0};
+    kith_model_identity who;
+    const bool are_photos = kith_photos_are(o.index);
+    if (!are_photos && (cache || o.model.side))
+        return cli_misused("serve", "--%s is for a folder of photos; an index says it itself",
+                           cache ? "cache" : "size");
+    sigset_t signals;
+    block_signals(&signals);
+    if (are_photos && take_photos(&o, argv[1], cache, &who, &err) != KITH_OK) {
+        kith_photos_free(o.photos);
+        return cli_fail(&err);
+    }
+    const int status = serve(&o, &signals);
+    kith_photos_free(o.photos);
+    return status;
 }

@@ -9,9 +9,12 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
+#include "base/log.h"
 #include "base/path.h"
+#include "collection/cache.h"
 #include "collection/remember.h"
 #include "collection/source.h"
+#include "model/handle.h"
 #include "search/files/sweep.h"
 #include "search/index_handle.h"
 #include "search/notes.h"
@@ -137,6 +140,18 @@ static kith_status open_model(kith_collection *c, const kith_collection_options 
     return KITH_OK;
 }
 
+/* A later release may bring another model of that name. Whoever names a file looks after it. */
+static void keep_general(kith_model *model) {
+    ki_path cache;
+    kith_error err;
+    kith_model_identity who;
+    if (!model->is_general) return;
+    kith_status status = kith_model_identify(model, &who, &err);
+    if (status == KITH_OK) status = ki_cache_folder(NULL, &cache, &err);
+    if (status == KITH_OK) status = ki_cache_keep_model(cache.s, who.file, who.hash, &err);
+    if (status != KITH_OK) ki_log(KITH_LOG_DEBUG, "the model is not kept in the cache: %s", err.message);
+}
+
 static kith_status remember_folder(kith_index *index, const char *folder, kith_error *err) {
     char whole[PATH_MAX];
     if (!realpath(folder, whole))
@@ -165,6 +180,7 @@ kith_status kith_collection_create(const char *path, const kith_collection_optio
     c->is_new = c->is_failed = true;
     c->made_at = generation_of(c);
     if (c->model) KI_CHECK(ki_remember_model(c->index, c->model, err));
+    if (c->model) keep_general(c->model);
     if (o.folder) KI_CHECK(remember_folder(c->index, o.folder, err));
     c->is_failed = false;
     *ret_collection = c;

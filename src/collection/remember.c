@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "collection/cache.h"
 #include "search/notes.h"
 
 /* The options that decide what a vector is and that the model's file does not hold. */
@@ -46,9 +48,38 @@ kith_status ki_expect_model(const kith_index *index, kith_model *model, kith_err
     return kith_index_expect(index, who.hash, who.preprocess, err);
 }
 
+/* Open it, and see whether it is the one that made the index. */
+static kith_status open_expected(const kith_index *index, const kith_model_options *o, kith_model **ret,
+                                 kith_error *err) {
+    kith_model *model = NULL;
+    KI_TRY(kith_model_open(o, &model, err));
+    const kith_status status = ki_expect_model(index, model, err);
+    if (status == KITH_OK)
+        *ret = model;
+    else
+        kith_model_free(model);
+    return status;
+}
+
+/* The file that the index names is gone, or is another model now: the cache may have kept the one that it was. */
+static kith_status open_kept(const kith_index *index, kith_model_options *o, kith_model **ret,
+                             kith_error *err) {
+    ki_path cache, file;
+    kith_index_info info;
+    const char *was = o->weights;
+    kith_index_info_get(index, &info);
+    if (ki_cache_folder(NULL, &cache, NULL) != KITH_OK || !ki_cache_kept_model(cache.s, info.model, &file))
+        return KITH_ENOTFOUND;
+    o->weights = file.s;
+    KI_TRY(open_expected(index, o, ret, err));
+    ki_log(KITH_LOG_INFO,
+           "%s is not the model of this index any more: the one kept in the cache is used (%.8s)", was,
+           info.model);
+    return KITH_OK;
+}
+
 kith_status ki_remembered_model(const kith_index *index, const kith_model_options *options,
                                 kith_model **ret_model, kith_error *err) {
-    kith_model *model = NULL;
     KITH_OPTIONS(kith_model_options, o);
     o.weights = options->weights;
     o.device = options->device;
@@ -56,15 +87,13 @@ kith_status ki_remembered_model(const kith_index *index, const kith_model_option
     o.tf32 = options->tf32;
     o.batch = options->batch;
     KI_TRY(read_notes(index, &o, err));
-    kith_status status = kith_model_open(&o, &model, err);
-    if (status == KITH_EIO && !options->weights)
-        return ki_hint(err, status, "if the index's model lies elsewhere now, say where");
-    if (status == KITH_OK) status = ki_expect_model(index, model, err);
-    if (status == KITH_OK)
-        *ret_model = model;
-    else
-        kith_model_free(model);
-    return status;
+    const kith_status status = open_expected(index, &o, ret_model, err);
+    if (options->weights || (status != KITH_EIO && status != KITH_EINVAL)) return status;
+    if (open_kept(index, &o, ret_model, NULL) == KITH_OK) return KITH_OK;
+    if (status == KITH_EIO) return ki_hint(err, status, "if the index's model lies elsewhere now, say where");
+    return ki_hint(err, status,
+                   "say where the model lies that made the index, or embed all of it anew: kith index "
+                   "INDEX --renew-model");
 }
 
 kith_status ki_remember_model(kith_index *index, kith_model *model, kith_error *err) {

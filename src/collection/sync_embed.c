@@ -5,12 +5,16 @@
 
 enum { PART = 512 };                      /* images embedded and added at a time: what a stop loses at most */
 static const double COMMIT_EVERY_S = 300; /* a killed program loses at most so much work */
+/* With `eager`: the first part, in whole batches, and then at most so many seconds. */
+enum { FIRST_PART = 96, WHOLE = 32 };
+static const double EAGER_EVERY_S = 15;
 
 static int show(void *user, int64_t n_done, int64_t n_all) {
     const ki_sync *s = user;
     const kith_sync_options *o = s->task->options;
+    const int64_t n_before = o->counts_all ? s->n - s->n_todo : 0;
     (void)n_all;
-    return o->progress ? o->progress(o->user, s->n_done + n_done, s->n_todo) : 0;
+    return o->progress ? o->progress(o->user, n_before + s->n_done + n_done, n_before + s->n_todo) : 0;
 }
 
 static kith_status name_bad(ki_sync *s, const kith_vectors *vectors, kith_error *err) {
@@ -70,14 +74,33 @@ done:
     return status;
 }
 
+/* Images to be committed next: half as many as there are. */
+static int64_t eager_part(const ki_sync *s) {
+    kith_index_info info = {0};
+    kith_index_info_get(s->index, &info);
+    const int64_t half = (info.n_items / 2 + WHOLE - 1) / WHOLE * WHOLE;
+    return half > FIRST_PART ? half : FIRST_PART;
+}
+
+static bool is_due(const ki_sync *s, int64_t n_wanted) {
+    const double seconds = ki_seconds_now() - s->committed;
+    if (!s->task->options->eager) return seconds >= COMMIT_EVERY_S;
+    return s->n_pending >= n_wanted || seconds >= EAGER_EVERY_S;
+}
+
 kith_status ki_sync_embed(ki_sync *s, kith_error *err) {
+    int64_t n_wanted = s->task->options->eager ? eager_part(s) : PART;
     s->committed = ki_seconds_now();
     while (s->n_done < s->n_todo) {
-        const int64_t left = s->n_todo - s->n_done;
-        KI_TRY(embed_part(s, s->todo + s->n_done, left < PART ? left : PART, err));
-        if (s->n_done == s->n_todo || ki_seconds_now() - s->committed < COMMIT_EVERY_S) continue;
+        const int64_t left = s->n_todo - s->n_done, most = n_wanted < PART ? n_wanted : PART;
+        const int64_t n = left < most ? left : most;
+        KI_TRY(embed_part(s, s->todo + s->n_done, n, err));
+        s->n_pending += n;
+        if (s->n_done == s->n_todo || !is_due(s, n_wanted)) continue;
         KI_TRY(kith_index_commit(s->index, NULL, err));
         s->committed = ki_seconds_now();
+        s->n_pending = 0;
+        if (s->task->options->eager) n_wanted = eager_part(s);
     }
     return KITH_OK;
 }

@@ -29,6 +29,7 @@ typedef struct ki_sync {
     ki_sync_lost lost;             /* items whose contents are not at their path */
     int64_t *todo, n_todo, n_done; /* files to embed */
     double committed;              /* when */
+    int64_t n_pending;             /* embedded since then */
 } ki_sync;
 
 /* What the index is to know of a file. */

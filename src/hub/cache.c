@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,17 +13,13 @@
 #include "base/atomic.h"
 #include "base/text.h"
 #include "io/file.h"
+#include "io/user_folder.h"
 
 /* ---- where it is ---- */
 
-static const char *variable(const char *name) {
-    const char *value = getenv(name);
-    return value && *value ? value : NULL;
-}
-
 bool ki_hub_is_set(const char *name) {
     static const char *const yes[] = {"1", "on", "yes", "true"};
-    const char *value = variable(name);
+    const char *value = ki_variable(name);
     for (size_t i = 0; value && i < sizeof yes / sizeof yes[0]; i++) {
         if (strcasecmp(value, yes[i]) == 0) return true;
     }
@@ -32,13 +27,8 @@ bool ki_hub_is_set(const char *name) {
 }
 
 static kith_status user_home(const char **ret, kith_error *err) {
-    const char *home = variable("HOME");
-    if (!home) {
-        const struct passwd *user = getpwuid(getuid());
-        home = user ? user->pw_dir : NULL;
-    }
-    *ret = home;
-    if (home && *home) return KITH_OK;
+    *ret = ki_user_home();
+    if (*ret) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "the hub's cache has no place: there is no home folder");
     return ki_hint(err, KITH_EINVAL, "set HF_HUB_CACHE to a folder");
 }
@@ -58,7 +48,7 @@ static kith_status expand(const char *path, ki_path *ret, kith_error *err) {
 }
 
 kith_status ki_hub_home(ki_path *ret, kith_error *err) {
-    const char *home = NULL, *given = variable("HF_HOME"), *caches = variable("XDG_CACHE_HOME");
+    const char *home = NULL, *given = ki_variable("HF_HOME"), *caches = ki_variable("XDG_CACHE_HOME");
     ki_path path;
     if (given) return expand(given, ret, err);
     if (caches) {
@@ -71,8 +61,8 @@ kith_status ki_hub_home(ki_path *ret, kith_error *err) {
 
 kith_status ki_hub_cache_folder(const char *given, ki_path *ret, kith_error *err) {
     ki_path home;
-    if (!given) given = variable("HF_HUB_CACHE");
-    if (!given) given = variable("HUGGINGFACE_HUB_CACHE");
+    if (!given) given = ki_variable("HF_HUB_CACHE");
+    if (!given) given = ki_variable("HUGGINGFACE_HUB_CACHE");
     if (given) return expand(given, ret, err);
     KI_TRY(ki_hub_home(&home, err));
     return ki_path_print(ret, err, "%s/hub", home.s);
@@ -83,22 +73,7 @@ kith_status ki_hub_repo_folder(const char *cache, const char *repo, ki_path *ret
     return ki_path_print(ret, err, "%s/models--%.*s--%s", cache, (int)(slash - repo), repo, slash + 1);
 }
 
-kith_status ki_hub_make_folders(ki_path *path, kith_error *err) {
-    for (char *s = path->s + 1;; s++) {
-        const char c = *s;
-        if (c != '/' && c != '\0') continue;
-        *s = '\0';
-        const bool is_made = mkdir(path->s, 0777) == 0 || errno == EEXIST;
-        const int why = errno;
-        if (!is_made || !c) {
-            if (!is_made || !ki_is_folder("%s", path->s))
-                return ki_fail(err, KITH_EIO, "cannot make the folder %s: %s", path->s,
-                               strerror(is_made ? ENOTDIR : why));
-            return KITH_OK;
-        }
-        *s = c;
-    }
-}
+kith_status ki_hub_make_folders(ki_path *path, kith_error *err) { return ki_folders_make(path, 0777, err); }
 
 /* ---- revisions ---- */
 

@@ -20,6 +20,7 @@ struct kith_model {
     kith_model_options options; /* `weights` is an absolute path */
     int64_t dim;                /* of the default tap; 0: the network has none */
     struct stat file;           /* as it was opened */
+    bool is_general;            /* opened by the name `general`, or without any */
     bool is_changed;            /* a parameter was set: it is not the model of its file any more */
     char hash[65];              /* empty: not asked for yet */
     char preprocess[512];
@@ -30,6 +31,10 @@ struct kith_model {
 /* Keep what the options say, and find the file that they name (identity.c): options->weights is then its name as errors should
  * say it, that of the model's options its absolute path. */
 kith_status ki_model_keep_options(kith_model *model, kith_model_options *options, kith_error *err);
+/* The options that give the input this side and the resizing before it in proportion, of the model as it was opened without: *ret_is_same
+ * where that is what it has. The strings live as long as the model. */
+kith_status ki_model_scale(kith_model *model, int64_t side, kith_model_options *options, bool *ret_is_same,
+                           kith_error *err);
 /* Once the network is there: its dim, and the words for what the file does not hold. */
 kith_status ki_model_describe(kith_model *model, kith_error *err);
 

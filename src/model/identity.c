@@ -14,13 +14,14 @@
 #include "hub/cache.h"
 #include "kith/eval.h"
 #include "model/handle.h"
+#include "net/general.h"
 #include "net/model_file.h"
 
 /* ---- the file ---- */
 
 kith_status kith_model_find(const char *name, char *ret_file, size_t bytes, kith_error *err) {
-    KI_NEED(err, name, ret_file);
-    return ki_model_file_find(name, ret_file, bytes, err);
+    KI_NEED(err, ret_file);
+    return name ? ki_model_file_find(name, ret_file, bytes, err) : ki_general_find(ret_file, bytes, err);
 }
 
 static kith_status keep(ki_arena *arena, const char **text, kith_error *err) {
@@ -47,8 +48,10 @@ static const char *whole_path(const char *found, char whole[PATH_MAX]) {
 static kith_status keep_file(kith_model *model, const char **name, kith_error *err) {
     char found[PATH_MAX], whole[PATH_MAX];
     const char **path = &model->options.weights;
-    if (!*name) return KITH_OK;
+    if (!*name && model->options.backbone) return KITH_OK;
     KI_TRY(kith_model_find(*name, found, sizeof found, err));
+    /* A file of that name is found as it is. */
+    model->is_general = !*name || (strcmp(*name, KI_GENERAL) == 0 && strcmp(found, KI_GENERAL) != 0);
     *name = found;
     *path = whole_path(found, whole); /* opening says what is wrong with one that is not there */
     if (stat(*path, &model->file) != 0) model->file = (struct stat){0};
@@ -75,6 +78,33 @@ void kith_model_options_get(const kith_model *model, kith_model_options *ret_opt
     all = model->options;
     all.size = size;
     memcpy(ret_options, &all, size < sizeof all ? size : sizeof all);
+}
+
+/* ---- another side of the input ---- */
+
+/* "squash256" for 224 is "squash146" for 128; what has no number stays. */
+static const char *scale_resize(const char *resize, int64_t from, int64_t to, char *buf, size_t bytes) {
+    const size_t n = strcspn(resize, "0123456789");
+    int64_t pixels = 0;
+    if (!ki_parse_int64(resize + n, &pixels) || from <= 0) return resize;
+    ki_snprintf(buf, bytes, "%.*s%lld", (int)n, resize, (long long)((pixels * to + from / 2) / from));
+    return buf;
+}
+
+kith_status ki_model_scale(kith_model *model, int64_t side, kith_model_options *o, bool *ret_is_same,
+                           kith_error *err) {
+    const ki_net *net = &model->net;
+    char scaled[32];
+    o->side = model->options.side = 0;
+    *ret_is_same = net->h == side && net->w == side;
+    if (*ret_is_same) return KITH_OK;
+    if (ki_net_takes_vectors(net))
+        return ki_fail(err, KITH_EINVAL, "%s takes features, which have no side", net->backbone->name);
+    o->height = o->width = side;
+    if (o->resize) return KITH_OK;
+    o->resize = ki_arena_strdup(
+        &model->arena, scale_resize(ki_preprocess_resize(net, NULL), net->h, side, scaled, sizeof scaled));
+    return o->resize ? KITH_OK : ki_fail_memory(err, sizeof scaled, "an option");
 }
 
 /* ---- what its vectors are ---- */
@@ -157,6 +187,29 @@ kith_status kith_model_identify(kith_model *model, kith_model_identity *ret_iden
                                           .preprocess = model->preprocess,
                                           .dim = model->dim};
     return KITH_OK;
+}
+
+/* The last two names of a path: "run/model.safetensors". */
+static const char *last_names(const char *path) {
+    const char *at = path + strlen(path);
+    for (int n = 0; at > path; at--) {
+        if (at[-1] == '/' && ++n == 2) break;
+    }
+    return at;
+}
+
+const char *kith_model_title(kith_model *model, char *buf, size_t bytes) {
+    if (!buf || bytes == 0) return buf;
+    buf[0] = '\0';
+    if (!model) return buf;
+    const ki_net *net = &model->net;
+    const char *file = model->options.weights;
+    kith_model_identity who = {.hash = ""};
+    if (kith_model_identify(model, &who, NULL) != KITH_OK) who.hash = "";
+    const char *name = model->is_general ? KI_GENERAL : file ? last_names(file) : "random weights";
+    ki_snprintf(buf, bytes, "%.200s (%s, %lld px%s%.8s)", name, net->backbone->name, (long long)net->h,
+                *who.hash ? ", " : "", who.hash);
+    return buf;
 }
 
 /* ---- what its scores mean ---- */

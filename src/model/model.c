@@ -18,12 +18,29 @@ static kith_status check_sizes(const kith_model_options *o, kith_error *err) {
         int64_t value, least;
     } sizes[] = {
         {"batch", o->batch, 0}, {"channels", o->channels, 0},           {"height", o->height, 0},
-        {"width", o->width, 0}, {"embedding", o->embedding, KITH_NONE}, {"classes", o->classes, KITH_NONE}};
+        {"width", o->width, 0}, {"embedding", o->embedding, KITH_NONE}, {"classes", o->classes, KITH_NONE},
+        {"side", o->side, 0}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         if (sizes[i].value < sizes[i].least)
             return ki_fail(err, KITH_EINVAL, "%s is %lld; wanted at least %lld", sizes[i].name,
                            (long long)sizes[i].value, (long long)sizes[i].least);
     }
+    return KITH_OK;
+}
+
+/* Which side it has, and how it resizes, only the file says: it is opened a second time where another side is wanted. */
+static kith_status open_scaled(kith_model **model, const kith_model_options *o, kith_error *err) {
+    kith_model_options again = *o;
+    kith_model *scaled = NULL;
+    bool is_same = false;
+    if (o->height || o->width)
+        return ki_fail(err, KITH_EINVAL, "side and height or width are both given; wanted one");
+    KI_TRY(ki_model_scale(*model, o->side, &again, &is_same, err));
+    if (is_same) return KITH_OK;
+    KI_TRY(kith_model_open(&again, &scaled, err));
+    scaled->is_general = (*model)->is_general; /* `again` says the file by its path */
+    kith_model_free(*model);
+    *model = scaled;
     return KITH_OK;
 }
 
@@ -39,6 +56,7 @@ kith_status kith_model_open(const kith_model_options *options, kith_model **ret_
     model->most_batch = o.batch ? o.batch : model->backend->type->is_host ? HOST_BATCH : DEVICE_BATCH;
     KI_CHECK(ki_model_file_open(&o, model->backend, &model->net, &model->params, &model->calibration, err));
     KI_CHECK(ki_model_describe(model, err));
+    if (o.side) KI_CHECK(open_scaled(&model, &o, err));
     *ret_model = model;
     model = NULL;
 done:

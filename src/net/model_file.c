@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/path.h"
@@ -10,6 +11,7 @@
 #include "hub/cache.h"
 #include "net/calibration.h"
 #include "net/contract.h"
+#include "net/general.h"
 #include "net/numbers.h"
 #include "net/recognise.h"
 #include "net/weights.h"
@@ -21,9 +23,14 @@ enum { PREPROCESS_WORD = sizeof(((kith_preprocess *)NULL)->resize) };
 static const char format_key[] = "kith.format", format_version[] = "1";
 static const char heads_key[] = "kith.heads";
 
+static bool is_general(const char *name) { return strcmp(name, KI_GENERAL) == 0 && access(name, F_OK) != 0; }
+
+bool ki_model_file_is_name(const char *name) { return ki_hub_is_name(name) || is_general(name); }
+
 kith_status ki_model_file_find(const char *name, char *ret_file, size_t bytes, kith_error *err) {
     static const char *const files[] = {"model.safetensors", "best.safetensors"};
     if (ki_hub_is_name(name)) return ki_hub_resolve(name, ret_file, bytes, err);
+    if (is_general(name)) return ki_general_find(ret_file, bytes, err);
     const bool is_folder = ki_is_folder("%s", name);
     const char *file = NULL;
     for (size_t i = 0; is_folder && !file && i < sizeof files / sizeof files[0]; i++) {

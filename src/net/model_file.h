@@ -7,8 +7,11 @@
 #include "net/net.h"
 #include "nn/params.h"
 
-/* kith_model_find, which takes hub:NAME, too. */
+/* kith_model_find, which takes hub:NAME and the name `general`, too. */
 kith_status ki_model_file_find(const char *name, char *ret_file, size_t bytes, kith_error *err);
+
+/* Is it a name that stands for a file somewhere else: hub:NAME, or `general` where no file has that name? */
+bool ki_model_file_is_name(const char *name);
 
 /* Build the net that the options and the weights file (if one is named) describe, make its parameters on the
  * backend, and read the weights. Free *ret_params with ki_params_free first, then *ret_net with

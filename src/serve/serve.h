@@ -8,7 +8,7 @@
  *     … until it is to end …
  *     ki_server_free(server);
  *
- * The server only reads. It runs on threads of its own; the functions below are for the thread that started it. Beginning, end
+ * The server only reads, but for photos that it was given to index. It runs on threads of its own; the functions below are for the thread that started it. Beginning, end
  * and new tokens are lines of the log. This is all that the program knows of this layer, which is a library of its own:
  * libkith needs no HTTP library (docs/adr/0070-serve.md). */
 #ifndef KI_SERVE_H
@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "kith/model.h"
+#include "kith/photos.h"
 #include "kith/status.h"
 
 typedef struct ki_server ki_server;
@@ -25,6 +26,10 @@ typedef struct ki_server ki_server;
 /* Strings and lists are borrowed as long as the server lives. */
 typedef struct ki_serve_options {
     const char *index;
+    /* Photos whose index that is: the server keeps it in line with their folder, looking again every `rescan` seconds (0: only at its
+     * start). NULL: an index that is only read */
+    kith_photos *photos;
+    double rescan;
     const char *host; /* an address or a name that has one: "127.0.0.1" */
     int64_t port;     /* 0: one that is free */
     /* Who may ask, and how much. */

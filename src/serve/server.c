@@ -38,11 +38,13 @@ void ki_serve_options_init(ki_serve_options *o) {
                             .n_queue = 512,
                             .most_batch = 64,
                             .program = "/proc/self/exe",
-                            .access_log = -1};
+                            .access_log = -1,
+                            .rescan = 30};
     kith_model_options_init(&o->model, sizeof o->model);
 }
 
 const ki_serve_options *ki_server_options(const ki_server *server) { return &server->options; }
+ki_indexer *ki_server_indexer(const ki_server *server) { return server->indexer; }
 const char *ki_server_url(const ki_server *server) { return server->url; }
 
 /* ---- the socket ---- */
@@ -103,7 +105,8 @@ static void refresh(ki_server *s) {
     if (status != KITH_OK && strcmp(s->refresh_fault, err.message) != 0)
         ki_log(KITH_LOG_WARNING, "the index cannot be read; what it held before is served: %s", err.message);
     if (status == KITH_OK && s->refresh_fault[0]) ki_log(KITH_LOG_INFO, "the index can be read again");
-    if (is_new) ki_log(KITH_LOG_INFO, "the index has changed and was opened anew");
+    /* Photos are indexed commit by commit. */
+    if (is_new && !s->indexer) ki_log(KITH_LOG_INFO, "the index has changed and was opened anew");
     ki_snprintf(s->refresh_fault, sizeof s->refresh_fault, "%s", status != KITH_OK ? err.message : "");
 }
 
@@ -188,6 +191,7 @@ static kith_status open_server(ki_server *s, kith_error *err) {
     KI_TRY(ki_pool_new(o->n_workers ? o->n_workers : 4 * cores, ki_handler_done, &s->pool, err));
     KI_TRY(ki_searcher_new(s->pool, &s->metrics, o->most_batch, o->most_k, o->deadline, &s->searcher, err));
     KI_TRY(ki_finder_new(s->catalogs, s->pool, &s->finder, err));
+    if (o->photos) KI_TRY(ki_indexer_new(o->photos, o->rescan, &s->indexer, err));
     KI_TRY(ki_handler_start(s, err));
     s->has_keeper = pthread_create(&s->keeper, NULL, keep, s) == 0;
     s->has_renewer = s->has_keeper && pthread_create(&s->renewer, NULL, renew, s) == 0;
@@ -212,7 +216,8 @@ kith_status ki_server_start(const ki_serve_options *options, ki_server **ret_ser
         ki_server_free(s);
         return status;
     }
-    ki_log(KITH_LOG_INFO, "serving %s at %s", options->index, s->url);
+    ki_log(KITH_LOG_INFO, "serving %s at %s",
+           options->photos ? kith_photos_folder(options->photos) : options->index, s->url);
     *ret_server = s;
     return KITH_OK;
 }
@@ -244,6 +249,7 @@ static void pause_shortly(void) {
 void ki_server_drain(ki_server *s) {
     const double end = ki_seconds_now() + s->options.deadline;
     ki_log(KITH_LOG_INFO, "finishing what is under way");
+    ki_indexer_end(s->indexer);
     atomic_store(&s->is_draining, true);
     const MHD_socket listener = MHD_quiesce_daemon(s->daemon);
     if (listener != MHD_INVALID_SOCKET) close(listener);
@@ -262,6 +268,7 @@ void ki_server_free(ki_server *s) {
     pthread_mutex_unlock(&s->keeper_lock);
     if (s->has_keeper) pthread_join(s->keeper, NULL);
     if (s->has_renewer) pthread_join(s->renewer, NULL);
+    ki_indexer_free(s->indexer);
     /* The daemon cannot end while a connection is suspended: everything in work gets its answer first. New requests are
      * refused meanwhile. */
     atomic_store(&s->is_closing, true);

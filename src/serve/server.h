@@ -12,6 +12,7 @@
 #include "serve/http/pool.h"
 #include "serve/search/catalog.h"
 #include "serve/search/groups.h"
+#include "serve/search/indexer.h"
 #include "serve/search/searcher.h"
 #include "serve/serve.h"
 
@@ -29,6 +30,7 @@ struct ki_server {
     ki_limits *limits;
     ki_connections connections;
     ki_catalogs *catalogs;
+    ki_indexer *indexer; /* NULL: an index is served, not photos */
     ki_metrics metrics;
     ki_pool *pool;
     ki_decoders *decoders;
@@ -51,6 +53,7 @@ struct ki_server {
 };
 
 const ki_serve_options *ki_server_options(const ki_server *server);
+ki_indexer *ki_server_indexer(const ki_server *server);
 
 /* handler.c: start the daemon on server->listener. */
 kith_status ki_handler_start(ki_server *server, kith_error *err);

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "data/input.h"
 #include "data/section.h"
-#include "hub/name.h"
 #include "io/yaml.h"
 #include "kith/eval.h"
 #include "net/model_file.h"
@@ -382,7 +381,7 @@ static kith_status find_weights(ki_recipe *r, kith_error *err) {
     if (!*r->model.weights) return KITH_OK;
     const kith_status status = ki_model_file_find(r->model.weights, file, sizeof file, err);
     /* A run that has a checkpoint goes on without them; ki_train_check_weights says it to one that has not. */
-    if (status == KITH_ENOTFOUND && ki_hub_is_name(r->model.weights)) return KITH_OK;
+    if (status == KITH_ENOTFOUND && ki_model_file_is_name(r->model.weights)) return KITH_OK;
     if (status != KITH_OK) return ki_prefix(err, status, "model.weights");
     r->model.weights = ki_arena_strdup(&r->arena, file);
     return r->model.weights ? KITH_OK : ki_fail_memory(err, strlen(file), "a path");

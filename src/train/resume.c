@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "hub/name.h"
 #include "net/model_file.h"
 #include "train/run.h"
 
@@ -237,7 +236,8 @@ kith_status ki_train_check_weights(ki_train_state *run, bool *ret_are_there, kit
         return KITH_OK;
     }
     *ret_are_there = true;
-    if (ki_hub_is_name(path)) return ki_model_file_find(path, file, sizeof file, err); /* says why not */
+    if (ki_model_file_is_name(path))
+        return ki_model_file_find(path, file, sizeof file, err); /* says why not */
     KI_TRY(kith_file_hash(path, run->weights_hash, err));
     if (!run->has_begun || strcmp(run->weights_hash, run->beginning.weights_hash) == 0) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "%s are not the weights that %s began with: SHA-256 %.16s…, wanted %.16s…",

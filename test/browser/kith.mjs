@@ -39,9 +39,10 @@ export function makeIndex() {
   };
 }
 
-// The server says where it is when it is ready. token: one that it asks for.
-export async function startKith(index, token = null) {
-  const words = ['serve', 'signs.kith', '--port', '0', '--rate', '1000', '--burst', '1000'];
+// The server says where it is when it is ready. token: one that it asks for. what: the index, or the folder of photos.
+export async function startKith(index, token = null, what = 'signs.kith') {
+  const words = ['serve', what, '--port', '0', '--rate', '1000', '--burst', '1000'];
+  if (what === 'signs') words.push('--model', 'model.safetensors', '--cache', 'cache', '--rescan', '1');
   if (token) {
     writeFileSync(join(index.folder, 'tokens'), `token ${token}\n`, { mode: 0o600 });
     words.push('--token-file', 'tokens');

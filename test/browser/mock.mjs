@@ -2,6 +2,7 @@
 // when it is ill. Pictures are bitmaps drawn from the item's number. `faults` changes how it answers:
 //   {token: 'x'}  {busy: n}: the next n searches get 503  {slow: ms}  {slowSearch: ms}  {fail: problem}: the next search  {canEmbed: false}
 //   {missingModel: 'run/model.safetensors'}
+//   {progress: [answers of /progress, one after the other]}: photos are being indexed
 //   {isCalibrated: false}  {comparing: n}: the next n looks for duplicates get 503
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
@@ -145,6 +146,7 @@ export async function startMock(faults = {}, n_items = 300) {
   const info = () => ({
     version: '0.2.0',
     items: items.length,
+    is_indexing: Boolean(faults.progress),
     dim: 64,
     metric: 'cosine',
     tier: 'exact',
@@ -153,7 +155,7 @@ export async function startMock(faults = {}, n_items = 300) {
     can_embed: faults.canEmbed ?? true,
     can_explain: true,
     is_calibrated: faults.isCalibrated ?? true,
-    generation: 7,
+    generation: faults.generation ?? 7,
     read_only: true,
     columns: [
       { name: 'label', type: 'text', values: LABELS },
@@ -162,7 +164,7 @@ export async function startMock(faults = {}, n_items = 300) {
       { name: 'note', type: 'text', values: null },
     ],
     calibration: faults.isCalibrated === false ? null : CALIBRATION,
-    samples: [4, 33, 70, 120, 190, 222, 295].map((id) => items[id]),
+    samples: faults.isEmpty ? [] : [4, 33, 70, 120, 190, 222, 295].map((id) => items[id]),
     limits: { body_bytes: 16 << 20, pixels: 40e6, k: 100, queue: 64 },
   });
 
@@ -225,6 +227,12 @@ export async function startMock(faults = {}, n_items = 300) {
         setTimeout(resolve, faults.slow);
       });
     if (path === 'info') return info();
+    if (path === 'progress') {
+      const now = faults.progress.length > 1 ? faults.progress.shift() : faults.progress[0];
+      faults.isEmpty = now.ready === 0;
+      faults.generation = now.generation;
+      return now;
+    }
     if (path === 'search') {
       if (faults.busy > 0) {
         faults.busy--;

@@ -8,6 +8,7 @@ import { makeIndex, startKith } from './kith.mjs';
 import { drawPng, startMock } from './mock.mjs';
 import { faultCases, tokenCases } from './fault_cases.mjs';
 import { lookCases } from './look_cases.mjs';
+import { indexingCases, photosCases } from './progress_cases.mjs';
 import { explainCases, searchCases } from './search_cases.mjs';
 import { sizeCases } from './size.mjs';
 import { unitCases } from './unit.mjs';
@@ -62,11 +63,13 @@ const index = makeIndex();
 try {
   const kithCases = [...searchCases, ...explainCases, ...lookCases];
   results.push(await runSite(browser, tools, await startKith(index), kithCases));
+  results.push(await runSite(browser, tools, await startKith(index, null, 'signs'), photosCases));
   results.push(await runSite(browser, tools, await startKith(index, 'correct-horse-battery-staple'), tokenCases));
 } finally {
   index.remove();
 }
 results.push(await runSite(browser, tools, await mockSite({}), faultCases));
+results.push(await runSite(browser, tools, await mockSite({}), indexingCases));
 results.push(await runSite(browser, tools, await mockSite({ token: 'secret' }, { token: 'secret' }), tokenCases));
 await browser.close();
 

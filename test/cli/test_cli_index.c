@@ -552,7 +552,7 @@ static void test_refusals(void **state) {
         int status;
         const char *line;
     } rows[] = {
-        {"photos -o n.kith", 2, "wants --model RUN"},
+        {"photos -o n.kith", 1, "the model general is not installed"},
         {"photos", 2, "wants -o INDEX or --to ADDRESS for a new one, or one of --sync"},
         {"p.kith --info --check", 2, "--info and --check are both given"},
         {"p.kith --info photos", 2, "'photos' is one too many"},
@@ -568,7 +568,7 @@ static void test_refusals(void **state) {
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         print_message("kith index %s\n", rows[i].words);
-        assert_refused(kith("$K index %s", rows[i].words), rows[i].status, rows[i].line);
+        assert_refused(kith("KITH_MODELS=none $K index %s", rows[i].words), rows[i].status, rows[i].line);
     }
     assert_int_not_equal(kith("test -e n.kith"), 0);
     assert_done(kith("$K index p.kith --check"), "all sound");

@@ -180,7 +180,7 @@ static void test_usage(void **state) {
     (void)state;
     assert_refused("$K index photos --to birds.kith --model m.safetensors 2>&1", 2,
                    "--to is 'birds.kith'; wanted postgresql://host/database, or -o for a folder");
-    assert_refused("$K index photos --to \"$A#none\" 2>&1", 1, "no model for a new one");
+    assert_refused("KITH_MODELS=none $K index photos --to \"$A#none\" 2>&1", 1, "general is not installed");
     assert_refused("$K search \"$A#none\" photos/glyph00000/00000.png 2>&1", 1, "there is no index of kith");
     assert_refused("$K search postgresql://127.0.0.1:1/none photos/glyph00000/00000.png 2>&1", 1, "refused");
     assert_refused("KITH_PLUGINS=/nowhere $K search \"$A\" photos/glyph00000/00000.png 2>&1", 1,

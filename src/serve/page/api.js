@@ -69,7 +69,7 @@ async function send(path, { body, signal }) {
   }
 }
 
-// A busy server says when to come back; a request that is asked again changes nothing, because the server only reads.
+// A busy server says when to come back; asking again changes nothing.
 // isPatient: for what may take minutes.
 async function request(path, options = {}) {
   for (let n_tries = 1; ; n_tries++) {
@@ -88,6 +88,7 @@ async function request(path, options = {}) {
 const readJson = async (path, options) => (await request(path, options)).json();
 
 export const getInfo = (signal) => readJson('info', { signal });
+export const getProgress = () => readJson('progress');
 export const getItem = (id, signal) => readJson(`items/${id}`, { signal });
 export const getDuplicates = (offset, limit, signal) =>
   readJson(`duplicates?limit=${limit}&offset=${offset}`, { signal, isPatient: true });

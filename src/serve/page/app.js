@@ -1,5 +1,5 @@
 // The page: one state, which the address holds, and the parts that show it.
-import { configure, getInfo } from './api.js';
+import { configure, getInfo, getProgress } from './api.js';
 import { nameOf, skeletons } from './cards.js';
 import { Detail } from './detail.js';
 import { button, byId, count, h, plural, say } from './dom.js';
@@ -7,6 +7,7 @@ import { showDuplicates } from './duplicates.js';
 import { Filters } from './filters.js';
 import { fillHero } from './hero.js';
 import { listen, takeFile, uploads } from './intake.js';
+import { progressText } from './progress.js';
 import { emptyQuery, searchFromState, stateFromSearch, withImage } from './query.js';
 import { Results } from './results.js';
 import { Stage } from './stage.js';
@@ -185,20 +186,42 @@ function showDetail() {
 
 // ---- the beginning ----
 
+// Of the index as a whole.
+function showInfo() {
+  parts.threshold = makeThreshold(byId('threshold'), info, (same, isFinal) => ask({ same }, isFinal));
+  byId('about').textContent = plural(info.items, 'item', 'items');
+  byId('facts').replaceChildren([`kith ${info.version}`, `${info.tier} search`, info.metric,
+    `${count(info.dim)} values an item`, `generation ${count(info.generation)}`, ''].join(' · '),
+  h('a', { href: 'openapi.json' }, 'API'));
+  fillHero(byId('hero'), info, like);
+}
+
+// While photos are indexed.
+async function follow() {
+  let isReady = true;
+  try {
+    const now = await getProgress();
+    isReady = now.state === 'ready';
+    if (now.generation !== info.generation && (isReady || !info.samples[0])) {
+      Object.assign(info, await getInfo());
+      showInfo();
+      parts.threshold.show(state.query.same);
+    }
+    byId('about').textContent = progressText(now);
+  } catch { /* the next time */ }
+  setTimeout(follow, isReady ? 1e4 : 1000);
+}
+
 function build() {
   const actions = { open, like, add, why: info.can_explain ? (item) => go({ item: item.id, why: true }) : null };
   const page = { actions, ask, complain, clear: clearProblem, shown: showDetail };
   parts = {
     stage: new Stage(byId('stage'), info, (images, isFinal) => ask({ images }, isFinal)),
-    threshold: makeThreshold(byId('threshold'), info, (same, isFinal) => ask({ same }, isFinal)),
     filters: new Filters(byId('filters'), info, (filters, where) => ask({ filters, where })),
     results: new Results(byId('found'), info, page),
     detail: new Detail(byId('detail'), info, detailActions),
   };
-  byId('about').textContent = plural(info.items, 'item', 'items');
-  byId('facts').replaceChildren([`kith ${info.version}`, `${info.tier} search`, info.metric,
-    `${count(info.dim)} values an item`, `generation ${count(info.generation)}`, ''].join(' · '),
-  h('a', { href: 'openapi.json' }, 'API'));
+  showInfo();
   byId('hide-duplicates').addEventListener('change', (event) => ask({ hideDuplicates: event.target.checked }));
   byId('narrow').open = window.matchMedia('(min-width: 860px)').matches;
   document.addEventListener('click', (event) => {
@@ -210,8 +233,8 @@ function build() {
   });
   listen(take, () => state.view === 'search' && state.query.images.length > 0, complain);
   window.addEventListener('popstate', readAddress);
-  fillHero(byId('hero'), info, like);
   readAddress();
+  if (info.is_indexing) follow();
 }
 
 async function start() {

@@ -1,4 +1,4 @@
-// Items as cards: picture, score, false-match rate, label, path, and what can be done with them.
+// Items as cards, with what can be done with them.
 import { thumbUrl } from './api.js';
 import { button, h, icon, iconButton, pathParts, percent } from './dom.js';
 
@@ -66,7 +66,7 @@ export function card(hit, actions, tag = null) {
       actions.why && iconButton('why', `Why ${name} matched`, () => actions.why(hit))));
 }
 
-// Arrow keys go from card to card, Home and End to the first and last; Tab goes through everything, as always.
+// Arrow keys go from card to card, Home and End to the first and last.
 export function arrowKeys(event) {
   const cards = [...event.currentTarget.querySelectorAll('.card')];
   const at = cards.indexOf(document.activeElement.closest('.card'));

@@ -1,4 +1,4 @@
-// One hit, large, beside the image that it was found with; where the score comes from lies over both as colours.
+// One hit, large, beside the image that it was found with; colours show where the score comes from.
 import { explain, getItem, imageUrl } from './api.js';
 import { falseMatches, nameOf } from './cards.js';
 import { button, h, icon, iconButton } from './dom.js';

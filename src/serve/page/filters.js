@@ -1,4 +1,4 @@
-// Filters made from the index's columns: checkboxes for a few values, a text for many, from and to for numbers.
+// Filters of the columns: checkboxes for a few values, a text for many, from and to for numbers.
 import { h } from './dom.js';
 import { isNumber, prune, whereOf } from './where.js';
 
@@ -73,7 +73,7 @@ export class Filters {
     if (focus) this.elementAt(focus)?.focus();
   }
 
-  // The filters are drawn anew when they change; whoever was at the third input stays at the third.
+  // Drawn anew when they change; whoever was at the third input stays there.
   pathOf(element) {
     return [...this.place.querySelectorAll('input, summary, button')].indexOf(element);
   }

@@ -1,4 +1,4 @@
-// Why it matched: a map of numbers whose sum is the score, as colours over the picture and as a sentence.
+// Why it matched: a map whose sum is the score, as colours and as a sentence.
 import { h, percent } from './dom.js';
 
 const WARM = [[255, 214, 90], [240, 90, 20], [200, 10, 30]];
@@ -12,7 +12,7 @@ function colourOf(part) {
   return [...mix, part ** 1.2 * 185];
 }
 
-// A canvas of one pixel per place; the style sheet makes it as large as the picture, and the browser smooths it.
+// A canvas of one pixel per place; the style sheet makes it as large as the picture, smoothed.
 // The map covers `view` of the picture, which has width x height pixels; it is shown at any size.
 export function heatMap({ rows, columns, values, view, width, height }) {
   const canvas = h('canvas', { class: 'heat', width: columns, height: rows, 'aria-hidden': 'true' });

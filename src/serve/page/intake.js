@@ -1,4 +1,4 @@
-// Images that come from outside: dropped, pasted, chosen or photographed. They stay in this tab's memory under a key.
+// Images that are dropped, pasted, chosen or photographed. They stay in this tab's memory under a key.
 import { getImage, Problem } from './api.js';
 import { byId, count, h } from './dom.js';
 

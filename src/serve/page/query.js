@@ -22,7 +22,7 @@ function readImage(text, weight) {
   return image;
 }
 
-// What cannot be read is passed over: links get cut and edited. `uploads` is how many images the link could not hold.
+// What cannot be read is passed over: links get cut. `uploads`: how many images the link could not hold.
 export function stateFromSearch(search) {
   const state = emptyState();
   const { query } = state;

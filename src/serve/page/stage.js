@@ -56,7 +56,7 @@ export class Stage {
     const last = this.images[this.active];
     const added = images.findIndex((image) => !this.images.some((other) => samePlace(other, image)));
     const kept = last ? images.findIndex((image) => samePlace(image, last)) : -1;
-    // A picture that was added is not looked at by itself: the crop of the first one is what one comes back to.
+    // An added picture is not looked at by itself: one comes back to the crop of the first.
     this.active = Math.max(0, kept >= 0 ? kept : added >= 0 ? added : 0);
     this.images = images;
     this.showTiles();

@@ -1,7 +1,7 @@
-// The slider over the false-match rate: stops at 1, 2 and 5 of every power of ten that the calibration tells apart.
+// The slider over the false-match rate: stops at 1, 2 and 5 of every power of ten that was measured.
 import { count, h, percent } from './dom.js';
 
-// From the loosest to the strictest; the first stop of the slider, "no limit", is not among them.
+// From the loosest to the strictest, without "no limit".
 export function stopsOf(calibration) {
   if (!calibration || calibration.false_match_rate.length === 0) return [];
   const strictest = Math.min(...calibration.false_match_rate), loosest = Math.max(...calibration.false_match_rate);
@@ -14,7 +14,7 @@ export function stopsOf(calibration) {
   return stops;
 }
 
-// The score that goes with a rate, between the points of the curve on a logarithmic scale; null outside of it.
+// The score of a rate, between the points of the curve on a logarithmic scale; null outside.
 export function scoreOf(calibration, rate) {
   const { false_match_rate: far, threshold } = calibration;
   for (let i = 0; i < far.length; i++) {
@@ -65,7 +65,7 @@ export function makeThreshold(place, info, change) {
     h('div', { class: 'scale', 'aria-hidden': 'true' }, h('span', {}, 'similar'), h('span', {}, 'the same')), note);
 
   return {
-    // A rate from a link may lie between two stops: the slider shows the nearest stricter one, the words the rate.
+    // A rate from a link may lie between two stops: the slider shows the stricter one.
     show(rate) {
       const stop = rate === null ? 0 : stops.findIndex((other) => other <= rate * (1 + 1e-9)) + 1;
       slider.value = rate !== null && stop === 0 ? stops.length : stop;

@@ -23,6 +23,19 @@ static const ki_schema_field problem[] = {
 
 static const ki_schema_field health[] = {{"status", "=ok", NULL, false}, {0}};
 
+static const ki_schema_field progress[] = {
+    {"state", "=looking|indexing|ready|elsewhere|failing",
+     "looking: comparing files; elsewhere: another process indexes them. An index is always ready", false},
+    {"photos", "integer?", "files that were found; null: not known yet", false},
+    {"done", "integer?", "of them: indexed, or found to be unreadable", false},
+    {"ready", "integer", "can be found by a search now", false},
+    {"unreadable", "integer", "of the last look that came to its end", false},
+    {"generation", "integer", "counts commits of the index", false},
+    {"rate", "number?", "photos a second", false},
+    {"seconds_left", "number?", NULL, false},
+    {"problem", "string?", "why the photos cannot be indexed", false},
+    {0}};
+
 static const ki_schema_field item[] = {
     ITEM_FIELDS,
     {"bytes", "integer", "of the file; -1: not known; not told of samples", true},
@@ -103,6 +116,7 @@ static const ki_schema_field info[] = {
     {"can_explain", "boolean", NULL, false},
     {"is_calibrated", "boolean", NULL, false},
     {"generation", "integer", "counts commits of the index", false},
+    {"is_indexing", "boolean", "photos are served that the server itself indexes: ask /progress", false},
     {"read_only", "boolean", "the token of this request is a read-only one", false},
     {"columns", "[]Column", NULL, false},
     {"calibration", "Curve?", NULL, false},
@@ -111,9 +125,9 @@ static const ki_schema_field info[] = {
     {0}};
 
 const ki_answer_schema ki_answer_schemas[] = {
-    {"Problem", problem}, {"Health", health},           {"Info", info}, {"Column", column},
-    {"Curve", curve},     {"Limits", limits},           {"Item", item}, {"Found", found},
-    {"Hit", hit},         {"Explanation", explanation}, {"Map", map},   {"Duplicates", duplicates},
-    {"Group", group},     {"Duplicate", duplicate},
+    {"Problem", problem},       {"Health", health}, {"Progress", progress},       {"Info", info},
+    {"Column", column},         {"Curve", curve},   {"Limits", limits},           {"Item", item},
+    {"Found", found},           {"Hit", hit},       {"Explanation", explanation}, {"Map", map},
+    {"Duplicates", duplicates}, {"Group", group},   {"Duplicate", duplicate},
 };
 const int ki_n_answer_schemas = (int)(sizeof ki_answer_schemas / sizeof ki_answer_schemas[0]);

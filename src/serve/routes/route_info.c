@@ -100,6 +100,8 @@ ki_handling ki_route_info(ki_request *r) {
     kith_json_bool(json, c->info.is_calibrated);
     kith_json_key(json, "generation");
     kith_json_int(json, c->info.generation);
+    kith_json_key(json, "is_indexing");
+    kith_json_bool(json, ki_server_indexer(r->server));
     kith_json_key(json, "read_only");
     kith_json_bool(json, r->access < KI_ACCESS_ALL);
     kith_json_key(json, "columns");

@@ -1,0 +1,180 @@
+/* Another model for an index: everything embedded anew, beside it, and put in its place in one step. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/argument.h"
+#include "base/atomic.h"
+#include "base/path.h"
+#include "collection/collection.h"
+#include "collection/remember.h"
+#include "io/file.h"
+#include "net/general.h"
+#include "search/files/manifest.h"
+#include "search/files/sweep.h"
+#include "search/index_handle.h"
+#include "search/notes.h"
+
+/* A renewal under way. */
+typedef struct renewal {
+    ki_path path, aside; /* aside: beside it, where the new one is made */
+    kith_collection *old, *new;
+    kith_collection_info info; /* of the old one */
+} renewal;
+
+static kith_status find_places(renewal *r, const char *path, kith_error *err) {
+    char whole[PATH_MAX];
+    if (ki_store_type_for(path)->is_far)
+        return ki_fail(err, KITH_EUNSUPPORTED,
+                       "an index at a server cannot be renewed in place; make another one");
+    if (!realpath(path, whole)) return ki_fail(err, KITH_EIO, "%s: %s", path, strerror(errno));
+    const char *slash = strrchr(whole, '/');
+    KI_TRY(ki_path_print(&r->path, err, "%s", whole));
+    return ki_path_print(&r->aside, err, "%.*s/.%s.renewed", (int)(slash - whole), whole, slash + 1);
+}
+
+static kith_status open_old(renewal *r, kith_error *err) {
+    KITH_OPTIONS(kith_collection_open_options, how);
+    how.mode = KITH_INDEX_WRITE; /* nobody else changes it meanwhile */
+    KI_TRY(kith_collection_open(r->path.s, &how, &r->old, err));
+    KI_TRY(kith_collection_info_get(r->old, &r->info, err));
+    if (r->info.n_sources > 0 && r->info.index.n_columns == 0) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "%s was not made from images alone, so they cannot be embedded anew",
+            r->path.s);
+    return ki_hint(err, KITH_EINVAL, "make another index");
+}
+
+/* ---- the new one ---- */
+
+/* Notes that users have set; kith's own are made anew. */
+static kith_status copy_notes(const renewal *r, kith_error *err) {
+    const ki_manifest *m = ki_index_committed(r->old->index);
+    for (int64_t i = 0; i < m->n_notes; i++) {
+        if (ki_note_named(m->notes[i].name) == KI_N_NOTES)
+            KI_TRY(kith_index_note_set(r->new->index, m->notes[i].name, m->notes[i].text, err));
+    }
+    /* Where it will lie. */
+    return ki_index_note_set(r->new->index, KI_NOTE_PLACE, r->path.s, err);
+}
+
+static kith_status copy_excluded(const renewal *r, kith_error *err) {
+    ki_records files = {0};
+    kith_status status = ki_index_excluded(r->old->index, &files, err);
+    for (int64_t i = 0; status == KITH_OK && i < files.n; i++)
+        status = ki_index_exclude_file(r->new->index, &files.record[i], err);
+    ki_records_release(&files);
+    return status;
+}
+
+/* One that an interrupted renewal by the same model left is gone on with. */
+static bool goes_on(renewal *r, kith_model *model) {
+    KITH_OPTIONS(kith_collection_open_options, how);
+    how.mode = KITH_INDEX_WRITE;
+    if (kith_collection_open(r->aside.s, &how, &r->new, NULL) != KITH_OK) return false;
+    if (ki_expect_model(r->new->index, model, NULL) == KITH_OK) return true;
+    ki_sweep_away(r->aside.s);
+    kith_collection_free(r->new);
+    r->new = NULL;
+    rmdir(r->aside.s);
+    return false;
+}
+
+/* Wherever kith is installed now, the model of that name is meant. */
+static bool is_general(const char *file) {
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    return slash && strcmp(slash + 1, KI_GENERAL ".safetensors") == 0;
+}
+
+static kith_status make_new(renewal *r, const kith_model_options *model, kith_error *err) {
+    kith_model *now = NULL;
+    KITH_OPTIONS(kith_model_options, o);
+    KITH_OPTIONS(kith_collection_options, how);
+    if (model) KI_TRY(ki_options_take(model, &o, sizeof o, "kith_model_options", err));
+    if (!o.weights && !o.backbone && !is_general(r->info.model)) o.weights = r->info.model;
+    KI_TRY(kith_model_open(&o, &now, err));
+    const bool is_there = goes_on(r, now);
+    kith_model_free(now);
+    if (is_there) return KITH_OK;
+    how.model = &o;
+    how.metric = r->info.index.metric;
+    how.recall = r->info.index.recall_wanted;
+    how.folder = r->info.folder;
+    KI_TRY(kith_collection_create(r->aside.s, &how, &r->new, err));
+    /* No id means another photo than before. */
+    ki_index_pending(r->new->index)->next_id = ki_index_committed(r->old->index)->next_id;
+    KI_TRY(copy_notes(r, err));
+    KI_TRY(copy_excluded(r, err));
+    KI_TRY(kith_index_commit(r->new->index, NULL, err));
+    ki_collection_committed(r->new);
+    return KITH_OK;
+}
+
+/* ---- the swap ---- */
+
+/* Files that are not the index's stay in its folder. */
+static void move_others(const renewal *r) {
+    ki_path from, to;
+    int why = 0;
+    DIR *dir = opendir(r->aside.s);
+    for (const char *name; dir && (name = ki_dir_next(dir, &why));) {
+        if (ki_path_print(&from, NULL, "%s/%s", r->aside.s, name) == KITH_OK &&
+            ki_path_print(&to, NULL, "%s/%s", r->path.s, name) == KITH_OK)
+            renameat2(AT_FDCWD, from.s, AT_FDCWD, to.s, RENAME_NOREPLACE);
+    }
+    if (dir) closedir(dir);
+}
+
+/* A file system that cannot exchange two folders renames one after the other: whoever opens the index in between finds none. */
+static kith_status exchange(const renewal *r, kith_error *err) {
+    ki_path was;
+    if (renameat2(AT_FDCWD, r->aside.s, AT_FDCWD, r->path.s, RENAME_EXCHANGE) == 0) return KITH_OK;
+    if (errno != EINVAL && errno != ENOSYS)
+        return ki_fail(err, KITH_EIO, "%s cannot take the place of %s: %s", r->aside.s, r->path.s,
+                       strerror(errno));
+    KI_TRY(ki_path_print(&was, err, "%s.before", r->aside.s));
+    if (rename(r->path.s, was.s) == 0 && rename(r->aside.s, r->path.s) == 0 && rename(was.s, r->aside.s) == 0)
+        return KITH_OK;
+    return ki_fail(err, KITH_EIO, "%s cannot take the place of %s: %s", r->aside.s, r->path.s,
+                   strerror(errno));
+}
+
+/* Both are locked: what is swept away is the old one. */
+static kith_status swap(renewal *r, kith_error *err) {
+    KI_TRY(exchange(r, err));
+    KI_TRY(ki_parent_sync(r->path.s, err));
+    ki_sweep_away(r->aside.s);
+    move_others(r);
+    rmdir(r->aside.s);
+    return KITH_OK;
+}
+
+kith_status kith_collection_renew(const char *path, const kith_model_options *model,
+                                  const kith_sync_options *options, kith_sync_report *ret_report,
+                                  kith_error *err) {
+    KI_NEED(err, path);
+    kith_status status;
+    renewal r = {0};
+    kith_sync_report report = {0};
+    KI_CHECK(find_places(&r, path, err));
+    KI_CHECK(open_old(&r, err));
+    KI_CHECK(make_new(&r, model, err));
+    const kith_sources sources = {r.info.sources, r.info.n_sources, r.info.kind, r.info.split};
+    KI_CHECK(kith_collection_sync(r.new, &sources, options, &report, err));
+    if (report.n_added + report.n_same == 0 && r.info.index.n_items > 0) {
+        status = ki_fail(err, KITH_EFORMAT, "no image could be read; the index stays as it was");
+        goto done;
+    }
+    status = swap(&r, err);
+done:
+    kith_collection_free(r.new);
+    kith_collection_free(r.old);
+    if (ret_report)
+        *ret_report = report;
+    else
+        kith_sync_report_release(&report);
+    return status;
+}
