@@ -30,8 +30,7 @@ static void assert_refused(const char *command, int wanted, const char *text) {
     const int found = kith(command);
     if (found != wanted) fail_msg("%s: exit status %d, wanted %d: %s", command, found, wanted, output);
     assert_holds(text);
-    const char *end = strchr(output, '\n');
-    if (!end || end[1]) fail_msg("not one line: %s", output);
+    assert_one_line(output);
 }
 
 static int set_up(void **state) {

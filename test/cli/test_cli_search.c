@@ -40,8 +40,7 @@ static void assert_done(int status, const char *text) {
 static void assert_refused(int found, int wanted, const char *text) {
     if (found != wanted) fail_msg("exit status %d, wanted %d: %s", found, wanted, output);
     assert_holds(text);
-    const char *end = strchr(output, '\n');
-    if (!end || end[1]) fail_msg("not one line: %s", output);
+    assert_one_line(output);
 }
 
 static int count(const char *what) {

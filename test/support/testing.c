@@ -76,6 +76,28 @@ void testing_write(const char *path, const char *text) {
     if (!file || fputs(text, file) < 0 || fclose(file) != 0) fail_msg("cannot write %s", path);
 }
 
+/* Words, N/M, and the end of the line or a comma. */
+static bool is_progress(const char *line, size_t n) {
+    size_t i = strcspn(line, "0123456789\n");
+    if (i == 0 || i >= n || line[i - 1] != ' ' || memchr(line, ':', i)) return false;
+    i += strspn(line + i, "0123456789");
+    if (i >= n || line[i] != '/') return false;
+    const size_t digits = strspn(line + i + 1, "0123456789");
+    i += 1 + digits;
+    return digits > 0 && (i == n || line[i] == ',');
+}
+
+bool testing_is_one_line(const char *output) {
+    size_t n_lines = 0;
+    for (const char *line = output; *line;) {
+        const size_t n = strcspn(line, "\n");
+        if (!line[n]) return false;
+        if (!is_progress(line, n)) n_lines++;
+        line += n + 1;
+    }
+    return n_lines == 1;
+}
+
 int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) {
     char command[8192], whole[8300];
     va_list ap;

@@ -49,6 +49,13 @@ void testing_write(const char *path, const char *text);
  * ret_bytes - 1) in ret_output. */
 int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) KITH_PRINTF(3, 4);
 
+/* Is the output of a command one line? Lines of progress ("embedding 12/300, 0:04 left") do not count: on a busy machine there are some. */
+bool testing_is_one_line(const char *output);
+#define assert_one_line(output_)                                                    \
+    do {                                                                            \
+        if (!testing_is_one_line(output_)) fail_msg("not one line: %s", (output_)); \
+    } while (0)
+
 /* The library that makes file calls fail (support/fault_io.c) under a path without blanks, which LD_PRELOAD cannot name: a copy
  * in testing_folder(). */
 const char *testing_fault_io(void);
