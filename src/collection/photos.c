@@ -18,6 +18,7 @@
 #include "data/dataset/dataset.h"
 #include "io/lock.h"
 #include "search/files/manifest.h"
+#include "search/notes.h"
 #include "search/store_type.h"
 
 KI_OPTIONS_INIT(kith_photos_options, 0)
@@ -53,8 +54,7 @@ static kith_status find_folder(kith_photos *p, const char *folder, kith_error *e
 static bool is_made(const kith_photos *p) { return ki_is_file("%s/" KI_MANIFEST_NAME, p->index.s); }
 
 /* Another process may do so at the same time: then there is one, whoever was first. */
-static kith_status make_index(const kith_photos *p, kith_error *err) {
-    kith_status status;
+static kith_status create_index(const kith_photos *p, kith_error *err) {
     kith_index *index = NULL;
     kith_model_identity who;
     KITH_OPTIONS(kith_index_options, o);
@@ -63,20 +63,32 @@ static kith_status make_index(const kith_photos *p, kith_error *err) {
     o.dim = who.dim;
     o.model = who.hash;
     o.preprocess = who.preprocess;
-    status = kith_index_create(p->index.s, &o, &index, err);
-    if (status == KITH_OK) status = ki_remember_model(index, p->model, err);
-    if (status == KITH_OK) status = kith_index_commit(index, NULL, err);
+    const kith_status status = kith_index_create(p->index.s, &o, &index, err);
     kith_index_free(index);
     return status == KITH_EINVAL && is_made(p) ? KITH_OK : status;
 }
 
 /* What lies in the cache can be made anew: that is what to do about an index that cannot be read. */
-static kith_status check_index(const kith_photos *p, kith_error *err) {
-    kith_index *index = NULL;
-    const kith_status status = kith_index_open(p->index.s, KITH_INDEX_READ, &index, err);
-    kith_index_free(index);
+static kith_status open_index(const kith_photos *p, kith_index_mode mode, kith_index **ret, kith_error *err) {
+    const kith_status status = kith_index_open(p->index.s, mode, ret, err);
     if (status != KITH_EFORMAT && status != KITH_EUNSUPPORTED) return status;
     return ki_hint(err, status, "remove it, and it is made anew: kith cache --remove FOLDER");
+}
+
+/* How the model is opened again, unless the index says it already: a process may have been killed before it did. */
+static kith_status note_model(const kith_photos *p, kith_error *err) {
+    kith_index *index = NULL;
+    KI_TRY(open_index(p, KITH_INDEX_READ, &index, err));
+    const bool is_noted = ki_index_note(index, KI_NOTE_MODEL);
+    kith_index_free(index);
+    index = NULL;
+    if (is_noted) return KITH_OK;
+    kith_status status = open_index(p, KITH_INDEX_WRITE, &index, err);
+    if (status == KITH_EINVAL) return KITH_OK; /* another process is about to */
+    if (status == KITH_OK) status = ki_remember_model(index, p->model, err);
+    if (status == KITH_OK) status = kith_index_commit(index, NULL, err);
+    kith_index_free(index);
+    return status;
 }
 
 static kith_status open_entry(kith_photos *p, const char *cache_given, kith_error *err) {
@@ -91,8 +103,8 @@ static kith_status open_entry(kith_photos *p, const char *cache_given, kith_erro
                                     .words = who.preprocess};
     KI_TRY(ki_entry_open(cache.s, &record, &p->entry, &p->used, err));
     KI_TRY(ki_path_print(&p->index, err, "%s/index", p->entry.s));
-    KI_TRY(make_index(p, err));
-    return check_index(p, err);
+    KI_TRY(create_index(p, err));
+    return note_model(p, err);
 }
 
 kith_status kith_photos_open(const char *folder, const kith_photos_options *options, kith_photos **ret_photos,

@@ -62,19 +62,19 @@ static kith_status open_expected(const kith_index *index, const kith_model_optio
 }
 
 /* The file that the index names is gone, or is another model now: the cache may have kept the one that it was. */
-static kith_status open_kept(const kith_index *index, kith_model_options *o, kith_model **ret,
+static kith_status open_kept(const kith_index *index, const kith_model_options *was, kith_model **ret,
                              kith_error *err) {
     ki_path cache, file;
     kith_index_info info;
-    const char *was = o->weights;
+    kith_model_options o = *was;
     kith_index_info_get(index, &info);
     if (ki_cache_folder(NULL, &cache, NULL) != KITH_OK || !ki_cache_kept_model(cache.s, info.model, &file))
         return KITH_ENOTFOUND;
-    o->weights = file.s;
-    KI_TRY(open_expected(index, o, ret, err));
+    o.weights = file.s;
+    KI_TRY(open_expected(index, &o, ret, err));
     ki_log(KITH_LOG_INFO,
-           "%s is not the model of this index any more: the one kept in the cache is used (%.8s)", was,
-           info.model);
+           "%s is not the model of this index any more: the one kept in the cache is used (%.8s)",
+           was->weights, info.model);
     return KITH_OK;
 }
 

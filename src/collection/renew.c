@@ -75,7 +75,9 @@ static bool goes_on(renewal *r, kith_model *model) {
     KITH_OPTIONS(kith_collection_open_options, how);
     how.mode = KITH_INDEX_WRITE;
     if (kith_collection_open(r->aside.s, &how, &r->new, NULL) != KITH_OK) return false;
-    if (ki_expect_model(r->new->index, model, NULL) == KITH_OK) return true;
+    /* Without the note it was stopped before its first commit. */
+    if (ki_index_note(r->new->index, KI_NOTE_PLACE) && ki_expect_model(r->new->index, model, NULL) == KITH_OK)
+        return true;
     ki_sweep_away(r->aside.s);
     kith_collection_free(r->new);
     r->new = NULL;

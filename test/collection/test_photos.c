@@ -357,6 +357,42 @@ static void test_a_damaged_index(void **state) {
     kith_photos_free(photos);
 }
 
+/* A process that was killed right after it had made the index: the next one notes the model. */
+static void test_an_index_without_notes(void **state) {
+    (void)state;
+    char path[1024];
+    kith_error err;
+    kith_index *index = NULL;
+    kith_index_info info;
+    KITH_OPTIONS(kith_index_options, o);
+    kith_photos *photos = open_photos("photos");
+    snprintf(path, sizeof path, "%s", kith_photos_index(photos));
+    kith_photos_free(photos);
+    assert_ok(kith_index_open(path, KITH_INDEX_READ, &index, &err), &err);
+    kith_index_info_get(index, &info);
+    char model[80], words[512];
+    snprintf(model, sizeof model, "%s", info.model);
+    snprintf(words, sizeof words, "%s", info.preprocess);
+    o.dim = info.dim;
+    o.model = model;
+    o.preprocess = words;
+    kith_index_free(index);
+    made_shell("rm -r caches/kith/photos/*/index");
+    assert_ok(kith_index_create(path, &o, &index, &err), &err);
+    kith_index_free(index);
+    photos = open_photos("photos");
+    kith_sync_report report = sync_photos(photos);
+    kith_sync_report_release(&report);
+    kith_photos_free(photos);
+    /* It is opened by its own notes. */
+    KITH_OPTIONS(kith_collection_open_options, how);
+    kith_collection *collection = NULL;
+    kith_model *own = NULL;
+    assert_ok(kith_collection_open(path, &how, &collection, &err), &err);
+    assert_ok(kith_collection_model(collection, &own, &err), &err);
+    kith_collection_free(collection);
+}
+
 /* ---- the cache ---- */
 
 static kith_cache *open_cache(void) {
@@ -508,6 +544,7 @@ int main(void) {
         cmocka_unit_test_setup(test_an_entry_for_each_model, begin),
         cmocka_unit_test_setup(test_a_record_of_others, begin),
         cmocka_unit_test_setup(test_a_damaged_index, begin),
+        cmocka_unit_test_setup(test_an_index_without_notes, begin),
         cmocka_unit_test_setup(test_the_list, begin),
         cmocka_unit_test_setup(test_removing, begin),
         cmocka_unit_test_setup(test_the_limit, begin),

@@ -17,7 +17,7 @@
 static const double REST_PARTS = 30;
 /* Seconds until another process is asked for again. */
 static const double ELSEWHERE_SECONDS = 5;
-static const int NICENESS = 10;
+static const int NICENESS = 5;
 
 struct ki_indexer {
     kith_photos *photos;
