@@ -39,6 +39,7 @@ typedef struct bench {
     ki_backend *backend;
     ki_net net;
     ki_params *params;
+    ki_teacher teacher[KI_MOST_TEACHERS]; /* of the recipe */
     ki_objective *objective;
     ki_optim_settings optim;
     kith_transform transform;
@@ -144,12 +145,16 @@ static kith_status make_learner(bench *b, kith_error *err) {
         section = parsed;
     }
     const int64_t n_classes = (b->n + b->images - 1) / b->images;
-    const ki_sizes sizes = {.n_classes = (int32_t)(n_classes > LEAST_CLASSES ? n_classes : LEAST_CLASSES),
-                            .embedding = b->net.embedding,
-                            .pooled = tap_channels(&b->net, "pooled"),
-                            .map = tap_channels(&b->net, "map"),
-                            .no_map = ki_net_takes_vectors(&b->net),
-                            .heads = b->net.heads};
+    ki_sizes sizes = {.n_classes = (int32_t)(n_classes > LEAST_CLASSES ? n_classes : LEAST_CLASSES),
+                      .embedding = b->net.embedding,
+                      .pooled = tap_channels(&b->net, "pooled"),
+                      .map = tap_channels(&b->net, "map"),
+                      .no_map = ki_net_takes_vectors(&b->net),
+                      .heads = b->net.heads};
+    for (int t = 0; b->recipe && t < b->recipe->n_teachers; t++) {
+        KI_TRY(ki_teacher_open(b->recipe, t, b->net.c, b->net.h, b->backend, &b->teacher[t], err));
+        sizes.teacher[t] = ki_teacher_width(&b->teacher[t]);
+    }
     KI_TRY(ki_objective_new(section, &sizes, b->model.seed, &b->objective, err));
     KI_TRY(ki_device_comm_open(b->backend, NULL, &b->comm, err));
     const ki_learner_settings settings = {.backend = b->backend,
@@ -164,6 +169,8 @@ static kith_status make_learner(bench *b, kith_error *err) {
                                           .transform = &b->transform,
                                           .frozen_bn = b->options->frozen_bn,
                                           .seed = b->model.seed,
+                                          .teacher = b->teacher,
+                                          .n_teachers = b->recipe ? b->recipe->n_teachers : 0,
                                           .optim = &b->optim};
     return ki_learner_new(&settings, &b->learner, err);
 }
@@ -248,6 +255,7 @@ static void release(bench *b) {
     for (int i = 0; b->backend && i <= KI_BENCH_MOST_STEPS; i++)
         b->backend->type->queues->mark_free(b->backend, b->mark[i]);
     ki_objective_free(b->objective);
+    for (int t = 0; t < KI_MOST_TEACHERS; t++) ki_teacher_release(&b->teacher[t]);
     ki_params_free(b->params);
     ki_net_release(&b->net);
     ki_backend_close(b->backend);

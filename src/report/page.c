@@ -55,7 +55,8 @@ static void put_subtitle(ki_report *r) {
     const char *const loss = fact(run, "objective.loss.name"), *net = fact(run, "model.backbone");
     if (!net || !*net) net = ki_document_text(run->result, "backbone"); /* recognised by its weights */
     const char *const size = fact(run, "model.embedding");
-    const char *const data = fact(run, "data.root");
+    const char *data = fact(run, "data.root");
+    if (!data) data = ki_document_text(run->result, "data"); /* several data sets */
     if (!loss && !net && !data) return;
     ki_buffer_put(r->to, "<p class=\"subtitle\">");
     if (loss) ki_buffer_escaped(r->to, loss);
