@@ -239,7 +239,7 @@ static kith_status read_preprocess(const kith_tensors *tensors, ki_net *net, kit
 }
 
 /* The net, with parameters at their first values. `from` may be NULL. */
-static kith_status build(const kith_model_options *given, const source *from, ki_arena *arena,
+static kith_status build(const kith_model_options *given, const source *from, bool reads, ki_arena *arena,
                          ki_backend *backend, ki_net *net, ki_params **ret_params, kith_error *err) {
     ki_net_options options = {.backbone = given->backbone,
                               .c = given->channels,
@@ -262,6 +262,7 @@ static kith_status build(const kith_model_options *given, const source *from, ki
     KI_TRY(ki_net_init(&options, net, err));
     if (from) take_pixels(from, given, net);
     if (from) KI_TRY(read_preprocess(from->tensors, net, err));
+    if (reads) KI_TRY(ki_weights_check(from->named, net, err));
     KI_TRY(ki_params_new(net->graph, backend, ret_params, err));
     return ki_params_init(*ret_params, given->seed, err);
 }
@@ -273,7 +274,7 @@ static kith_status open_from(const kith_model_options *options, const source *fr
     ki_arena arena = {0};
     ki_net net = {0};
     ki_params *params = NULL;
-    KI_CHECK(build(options, from, &arena, backend, &net, &params, err));
+    KI_CHECK(build(options, from, reads, &arena, backend, &net, &params, err));
     if (reads) KI_CHECK(ki_weights_import_named(from->named, &net, params, err));
     *ret_net = net;
     *ret_params = params;

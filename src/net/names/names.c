@@ -303,7 +303,7 @@ int64_t ki_named_extent(const ki_named *named, const char *name, int axis) {
     kith_array shape;
     if (!ki_named_get(named, name, &shape)) return 0;
     const int first = first_axis(&shape), at = axis < 0 ? shape.n_dims + axis : first + axis;
-    return at >= 0 && at < shape.n_dims ? shape.dim[at] : 0;
+    return at >= 0 && at < shape.n_dims && shape.dim[at] <= KI_NAMES_MOST_EXTENT ? shape.dim[at] : 0;
 }
 
 int64_t ki_named_depth(const ki_named *named, const char *pattern) {

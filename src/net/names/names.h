@@ -40,6 +40,7 @@
 #include "kith/array.h"
 
 enum { KI_NAMES_LONGEST = 256, KI_NAMES_SIGNS = 4, KI_NAMES_PARTS = 4 };
+enum { KI_NAMES_MOST_EXTENT = 1 << 30 }; /* of an axis (ki_named_extent) */
 
 typedef enum ki_names_change {
     KI_NAMES_SAME,
@@ -117,7 +118,8 @@ const char *ki_named_theirs(const ki_named *named, int i); /* in the file; of th
 
 /* Type and shape of our tensor, without data. False: there is none, or a part of it is missing, or its parts do not fit. */
 bool ki_named_get(const ki_named *named, const char *name, kith_array *ret_shape);
-/* Extent of an axis of our tensor, counted from the end if negative, without axes of 1 at the beginning; 0: there is none. */
+/* Extent of an axis of our tensor, counted from the end if negative, without axes of 1 at the beginning; 0: there is none, or it is more
+ * than KI_NAMES_MOST_EXTENT, as only an empty tensor may claim. So callers may multiply two of them. */
 int64_t ki_named_extent(const ki_named *named, const char *name, int axis);
 /* How many there are of something numbered: one more than the largest # of a name that matches, 0 if none does. */
 int64_t ki_named_depth(const ki_named *named, const char *pattern);
