@@ -39,38 +39,36 @@ static kith_status open_model(kith_error *err) {
 /* An extent may be anything beside one of 0. The sanitizers see what overflows, the alarm what is counted up to. */
 static void test_extents_of_nothing(void **state) {
     (void)state;
-    static const char *const headers[] =
-        {
-            "{" EMPTY("patch_embed.norm.weight", "[96,0]") "," EMPTY(
-                "layers.2.blocks.5.norm1.weight", "[0]") "," EMPTY("layers.0.blocks.0.attn.bias_table",
-                                                                   "[9223372036854775807,0]") "}",
-            "{" EMPTY("patch_embed.norm.weight", "[2305843009213693952,0]") "," EMPTY(
-                "layers.2.blocks.5.norm1.weight", "[0]") "," EMPTY("layers.0.blocks.0.attn.bias_table",
-                                                                   "[169,0]") "}",
-            "{" EMPTY("stem.0.weight", "[2305843009213693952,0]") "," EMPTY(
-                "stages.2.blocks.8.norm.weight",
-                "[0]") "," EMPTY("stages.0.blocks.0.norm.weight",
-                                 "[0]") "," EMPTY("stages.0.blocks.0.gamma",
-                                                  "[1,0]") "," EMPTY("head.norm.weight", "[8,0]") "}",
-            "{" EMPTY("blocks.6.0.conv_pwl.weight", "[4611686018427387904,0]") "," EMPTY("conv_head.weight",
-                                                                                         "[1280,0]") "}",
-            "{" EMPTY("blocks.0.norm1.weight", "[0,8]") "," EMPTY(
-                "patch_embed.proj.weight", "[0,3,16,16]") "," EMPTY("tokens.positions",
-                                                                    "[9223372036854775807,0]") "}",
-            "{" EMPTY("blocks.0.norm1.weight", "[0,8]") "," EMPTY(
-                "patch_embed.proj.weight", "[0,2305843009213693952]") "," EMPTY("tokens.positions",
-                                                                                "[16,0]") "}",
-            "{" EMPTY("blocks.0.norm1.weight", "[0,8]") "," EMPTY(
-                "patch_embed.proj.weight",
-                "[0,3,16,16]") "," EMPTY("tokens.positions",
-                                         "[16,0]") "," EMPTY("blocks.0.mlp.fc2.weight",
-                                                             "[0,9223372036854775807]") "," EMPTY("blocks.0."
-                                                                                                  "mlp.fc1."
-                                                                                                  "weight",
-                                                                                                  "[922337203"
-                                                                                                  "6854775807"
-                                                                                                  ",0]") "}",
-        };
+    static const char *const headers[] = {
+        "{" EMPTY("patch_embed.norm.weight", "[96,0]") "," EMPTY(
+            "layers.2.blocks.5.norm1.weight", "[0]") "," EMPTY("layers.0.blocks.0.attn.bias_table",
+                                                               "[9223372036854775807,0]") "}",
+        "{" EMPTY("patch_embed.norm.weight", "[2305843009213693952,0]") "," EMPTY(
+            "layers.2.blocks.5.norm1.weight", "[0]") "," EMPTY("layers.0.blocks.0.attn.bias_table",
+                                                               "[169,0]") "}",
+        "{" EMPTY("stem.0.weight", "[2305843009213693952,0]") "," EMPTY(
+            "stages.2.blocks.8.norm.weight",
+            "[0]") "," EMPTY("stages.0.blocks.0.norm.weight",
+                             "[0]") "," EMPTY("stages.0.blocks.0.gamma",
+                                              "[1,0]") "," EMPTY("head.norm.weight", "[8,0]") "}",
+        "{" EMPTY("blocks.6.0.conv_pwl.weight", "[4611686018427387904,0]") "," EMPTY("conv_head.weight",
+                                                                                     "[1280,0]") "}",
+        "{" EMPTY("blocks.0.norm1.weight", "[0,8]") "," EMPTY(
+            "patch_embed.proj.weight", "[0,3,16,16]") "," EMPTY("tokens.positions",
+                                                                "[9223372036854775807,0]") "}",
+        "{" EMPTY("blocks.0.norm1.weight", "[0,8]") "," EMPTY(
+            "patch_embed.proj.weight", "[0,2305843009213693952]") "," EMPTY("tokens.positions", "[16,0]") "}",
+        "{" EMPTY("blocks.0.norm1.weight", "[0,8]") "," EMPTY(
+            "patch_embed.proj.weight",
+            "[0,3,16,16]") "," EMPTY("tokens.positions",
+                                     "[16,0]") "," EMPTY("blocks.0.mlp.fc2.weight",
+                                                         "[0,9223372036854775807]") "," EMPTY("blocks.0."
+                                                                                              "mlp.fc1."
+                                                                                              "weight",
+                                                                                              "[922337203"
+                                                                                              "6854775807"
+                                                                                              ",0]") "}",
+    };
     for (size_t i = 0; i < N_ROWS(headers); i++) {
         kith_error err = {0};
         write_file(headers[i], 0);
@@ -103,10 +101,31 @@ static void test_a_claim_takes_no_memory(void **state) {
     }
 }
 
+#define SIGNS(before)                                                                         \
+    EMPTY(before "embeddings.position_embeddings", "[1,5,0]")                                 \
+    "," EMPTY(before "embeddings.patch_embeddings.projection.weight", "[0,3,8,8]") "," EMPTY( \
+        before "encoder.layer.0.layernorm_before.weight",                                     \
+        "[0]") "," EMPTY(before "encoder.layer.0.attention.attention.query.weight", "[0,0]")
+
+/* A student and its teacher: neither is taken in silence. */
+static void test_two_networks(void **state) {
+    (void)state;
+    static const char wanted[] = "two networks of transformers' ViT, 'student.*' and 'teacher.*'; wanted one";
+    kith_error err = {0};
+    write_file("{" SIGNS("student.") "," SIGNS("teacher.") "}", 0);
+    assert_int_equal(open_model(&err), KITH_EINVAL);
+    if (!strstr(err.message, wanted)) fail_msg("no '%s' in: %s", wanted, err.message);
+    /* one and a half are one */
+    write_file("{" SIGNS("student.") "," EMPTY("teacher.embeddings.position_embeddings", "[1,5,0]") "}", 0);
+    assert_int_not_equal(open_model(&err), KITH_OK);
+    assert_null(strstr(err.message, "two networks"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_extents_of_nothing),
         cmocka_unit_test(test_a_claim_takes_no_memory),
+        cmocka_unit_test(test_two_networks),
     };
     return cmocka_run_group_tests_name("net/hostile_weights", tests, NULL, testing_tear_down);
 }

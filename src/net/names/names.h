@@ -22,7 +22,8 @@
  * so that several of our tensors may be cut out of one of theirs.
  *
  * Prefix. A model that is a part of another one is called what its owner calls it (`vit.`, `visual.`, `module.backbone.`). The prefix is
- * whatever stands before the first sign in the file; rules see names without it. Tensors elsewhere in the file (a text tower, a
+ * whatever stands before the first sign in the file; rules see names without it. A file in which two prefixes have all signs, as
+ * a student and its teacher, is refused. Tensors elsewhere in the file (a text tower, a
  * classifier, an optimizer) are left out, unless a rule that begins with `/` names them: such a rule is of whole
  * names, KI_NAME("/classifier.*", "head.*").
  *
@@ -104,7 +105,7 @@ kith_status ki_names_write(const ki_naming *table, const char *ours, char ret_th
 typedef struct ki_named ki_named;
 
 /* The tensors whose names begin with `prefix` (""), renamed by the first table whose signs are there. None is, or the file is kith's
- * own: names stay as they are. KITH_EFORMAT: a name is too long, or two tensors are the same one of ours. */
+ * own: names stay as they are. KITH_EFORMAT: a name is too long, or two tensors are the same one of ours. KITH_EINVAL: there are two networks. */
 kith_status ki_named_new(const kith_tensors *tensors, const char *prefix, ki_named **ret_named,
                          kith_error *err);
 void ki_named_free(ki_named *named); /* NULL is fine */
