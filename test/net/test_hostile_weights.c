@@ -121,11 +121,68 @@ static void test_two_networks(void **state) {
     assert_null(strstr(err.message, "two networks"));
 }
 
+/* Of a network of other sizes, or damaged: with its heads the same tensors would compute something else. */
+static void test_configs(void **state) {
+    (void)state;
+    static const char vit[] = "{" EMPTY("blocks.0.norm1.weight", "[0,8]") "," EMPTY(
+        "patch_embed.proj.weight", "[0,3,16,16]") "," EMPTY("tokens.positions",
+                                                            "[16,0]") "," EMPTY("blocks.0.mlp.fc2.weight",
+                                                                                "[0,32]") "}";
+    static const char swin[] = "{" EMPTY("patch_embed.norm.weight", "[32,0]") "," EMPTY(
+        "layers.2.blocks.5.norm1.weight", "[0]") "," EMPTY("layers.0.blocks.0.attn.bias_table",
+                                                           "[169,0]") "," EMPTY("norm.weight", "[256,0]") "}";
+    static const char convnext[] =
+        "{" EMPTY("stem.0.weight", "[8,0]") "," EMPTY("stages.2.blocks.8.norm.weight", "[0]") "," EMPTY(
+            "stages.0.blocks.0.norm.weight",
+            "[0]") "," EMPTY("stages.0.blocks.0.gamma", "[8,0]") "," EMPTY("head.norm.weight", "[64,0]") "}";
+    static const struct {
+        const char *header, *config, *line;
+    } rows[] = {
+        {vit, "{\"hidden_size\": 768}", "config.json says hidden_size is 768, but that of the tensors is 8"},
+        {vit, "{\"num_hidden_layers\": 12}", "num_hidden_layers is 12, but that of the tensors is 1"},
+        {vit, "{\"patch_size\": 14}", "patch_size is 14, but that of the tensors is 16"},
+        {vit, "{\"intermediate_size\": 3072}", "intermediate_size is 3072, but"},
+        {vit, "{\"num_features\": 768}", "num_features is 768, but"},
+        {vit, "{\"vision_config\": {\"hidden_size\": 9}}", "hidden_size is 9, but"},
+        {vit, "{\"num_attention_heads\": 3}", "num_attention_heads is 3; wanted a divisor of the width, 8"},
+        {vit, "{\"num_attention_heads\": 0}", "num_attention_heads is 0; wanted a divisor"},
+        {vit, "{\"num_attention_heads\": 1e300}", "num_attention_heads is 1e300; wanted a divisor"},
+        {vit, "{\"num_attention_heads\": \"4\"}", "num_attention_heads is 4; wanted a divisor"},
+        {vit, "{\"num_attention_heads\": [4]}", "num_attention_heads is a list; wanted a divisor"},
+        {vit, "{\"model_args\": {\"num_heads\": 2.5}}", "num_heads is 2.5; wanted a divisor"},
+        {vit, "{\"layer_norm_eps\": 5}", "layer_norm_eps is 5; wanted a number above 0 and below 1"},
+        {vit, "{\"layer_norm_eps\": 0}", "layer_norm_eps is 0; wanted"},
+        {vit, "{\"hidden_act\": \"relu\"}", "hidden_act is relu; wanted gelu"},
+        {vit, "{\"hidden_act\": 7}", "hidden_act is 7; wanted gelu"},
+        {vit, "{\"num_attention_heads\": 4,", "config.json:1: not JSON"},
+        {vit, "{\"num_attention_heads\": null, \"hidden_size\": 8, \"patch_size\": [16, 16]}",
+         "tensors do not fit vit_t: "},
+        {swin, "{\"embed_dim\": 96}", "config.json says embed_dim is 96, but that of the tensors is 32"},
+        {swin, "{\"window_size\": 12}", "window_size is 12, but that of the tensors is 7"},
+        {swin, "{\"hidden_act\": \"relu\"}", "config.json says hidden_act is relu; this network has gelu"},
+        {swin, "{\"embed_dim\": 32, \"window_size\": 7}", "tensors do not fit swin_t: "},
+        {convnext, "{\"hidden_act\": \"relu\"}",
+         "config.json says hidden_act is relu; this network has gelu"},
+        {convnext, "{\"hidden_act\": \"gelu\"}", "tensors do not fit convnext_t: "},
+    };
+    char config[600];
+    snprintf(config, sizeof config, "%s/config.json", testing_folder());
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        kith_error err = {0};
+        write_file(rows[i].header, 0);
+        testing_write(config, rows[i].config);
+        if (open_model(&err) == KITH_OK || !strstr(err.message, rows[i].line))
+            fail_msg("%s: no '%s' in: %s", rows[i].config, rows[i].line, err.message);
+    }
+    unlink(config);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_extents_of_nothing),
         cmocka_unit_test(test_a_claim_takes_no_memory),
         cmocka_unit_test(test_two_networks),
+        cmocka_unit_test(test_configs),
     };
     return cmocka_run_group_tests_name("net/hostile_weights", tests, NULL, testing_tear_down);
 }
