@@ -14,8 +14,7 @@
 #include "io/file.h"
 #include "io/json.h"
 
-/* The names of ImageNet's 21,841 classes, there and back, are 2 MB. */
-enum { MOST_CONFIG = 8 << 20, MOST_SIDE = 4096 };
+enum { MOST_SIDE = 4096 };
 static const double usual_crop = 0.875; /* timm's DEFAULT_CROP_PCT */
 
 /* ---- config.json ---- */
@@ -40,7 +39,8 @@ static bool is_said(const ki_value *value) { return value && value->kind != KI_V
 
 /* The first one is kept. */
 static void note(ki_contract *c, const char *what, const ki_value *found) {
-    if (!*c->note) ki_snprintf(c->note, sizeof c->note, "%s is %.60s", what, ki_config_text(found));
+    if (*c->note) return;
+    ki_snprintf(c->note, sizeof c->note, "%s: %s is %.60s", c->source, what, ki_config_text(found));
 }
 
 static void read_pixels(const ki_value *means, const ki_value *stds, ki_contract *c) {
@@ -299,7 +299,7 @@ static kith_status read_beside(const ki_path *folder, const char *name, char **r
     *ret = NULL;
     if (ki_path_print(&path, NULL, "%s/%s", folder->s, name) != KITH_OK || !ki_is_file("%s", path.s))
         return KITH_OK;
-    return ki_file_read(path.s, MOST_CONFIG, ret, ret_n, err);
+    return ki_file_read(path.s, KI_HUB_MOST_CONFIG, ret, ret_n, err);
 }
 
 static kith_status find_in(const ki_path *folder, ki_contract *ret, kith_error *err) {

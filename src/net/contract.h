@@ -20,7 +20,8 @@ typedef struct ki_contract {
     bool has_pixels;    /* mean and std are known, of RGB pixels from 0 to 1 */
     double mean[3], std[3];
     char resize[16], filter[16]; /* as in kith_preprocess; empty: unknown */
-    char note[160]; /* what is said and cannot be followed, so that the network's own holds; empty: nothing */
+    char note
+        [160]; /* "config.json: crop_pct is 0": what is said and cannot be followed, so that the network's own holds; empty: nothing */
     /* config.json as it is, for what a network's own settings are (ki_config_number); NULL: none. */
     const ki_value *config;
     ki_arena arena; /* holds it */

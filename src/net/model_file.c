@@ -117,7 +117,7 @@ static kith_status check_fault(const ki_recognised *recognised, kith_error *err)
     if (!*recognised->fault) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "%s", recognised->fault);
     return ki_hint(err, KITH_EINVAL,
-                   "is it of another network? mend or remove it; --settings says what it would");
+                   "is it another network's? mend or remove it; --settings can say the same");
 }
 
 /* Weights of others say nothing but their names. A network that is named takes the settings that they say, and no more. */
@@ -345,8 +345,8 @@ kith_status ki_model_file_of_tensors(const kith_model_options *options, const ki
     if (options->weights && !kith_tensors_metadata(tensors, "kith.backbone"))
         KI_CHECK(ki_contract_find(options->weights, &contract, err));
     if (*contract.note)
-        ki_log(KITH_LOG_WARNING, "%s: %s of %s cannot be followed; the network's own holds", options->weights,
-               contract.note, contract.source);
+        ki_log(KITH_LOG_WARNING, "%s: %s, which kith cannot follow; it uses the network's own",
+               options->weights, contract.note);
     const source from = {.tensors = tensors, .named = named, .contract = &contract};
     KI_CHECK(open_from(options, &from, true, backend, ret_net, ret_params, err));
 done:
