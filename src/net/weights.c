@@ -151,8 +151,9 @@ static void check_param(const ki_named *tensors, const ki_net *net, const ki_par
     ki_shape found = {.n_dims = view.n_dims};
     memcpy(found.dim, view.dim, sizeof found.dim);
     char entry[256], a[80], b[80];
-    ki_snprintf(entry, sizeof entry, "%s is %s %s, wanted %s", param->name, kith_dtype_name(view.dtype),
-                ki_shape_text(&found, a, sizeof a), ki_shape_text(&param->shape, b, sizeof b));
+    ki_snprintf(entry, sizeof entry, "%s is %s %s, wanted %s%s", param->name, kith_dtype_name(view.dtype),
+                ki_shape_text(&found, a, sizeof a), is_float(view.dtype) ? "" : "floats ",
+                ki_shape_text(&param->shape, b, sizeof b));
     list_add(misshapen, entry);
 }
 
@@ -198,7 +199,11 @@ static kith_status import_one(const ki_named *tensors, const char *name, ki_para
     kith_status status;
     float *values = NULL;
     KI_CHECK(ki_alloc_or(&values, (size_t)param->n, sizeof *values, param->name, err));
-    KI_CHECK(ki_named_values(tensors, name, values, param->n, err));
+    status = ki_named_values(tensors, name, values, param->n, err);
+    if (status != KITH_OK) {
+        ki_prefix(err, status, "tensor %s", param->name);
+        goto done;
+    }
     for (int64_t i = 0; i < param->n; i++) {
         if (isfinite(values[i])) continue;
         status = ki_fail(err, KITH_ENUMERIC, "tensor %s holds %g at %lld; wanted finite numbers", param->name,
