@@ -139,7 +139,7 @@ static void append_pixels(const ki_contract *config, ki_recognised *r) {
 static bool read_positions(const ki_named *t, bool has_class, int64_t *ret_side, bool *ret_class_position) {
     const int64_t n = ki_named_extent(t, "tokens.positions", -2);
     for (int own = 0; own <= has_class; own++) {
-        const int64_t side = (int64_t)(sqrt((double)(n - own)) + 0.5);
+        const int64_t side = n > own ? (int64_t)(sqrt((double)(n - own)) + 0.5) : 0;
         if (side < 1 || side * side != n - own) continue;
         *ret_side = side;
         *ret_class_position = own == 1;

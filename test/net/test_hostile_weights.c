@@ -68,6 +68,9 @@ static void test_extents_of_nothing(void **state) {
                                                                                               "[922337203"
                                                                                               "6854775807"
                                                                                               ",0]") "}",
+        /* no positions, and less than those of the class token */
+        "{" EMPTY("blocks.0.norm1.weight", "[0,8]") "," EMPTY(
+            "patch_embed.proj.weight", "[0,3,16,16]") "," EMPTY("tokens.class", "[0,8]") "}",
     };
     for (size_t i = 0; i < N_ROWS(headers); i++) {
         kith_error err = {0};
