@@ -155,7 +155,6 @@ static void check_sizes(const ki_named *t, const ki_contract *config, ki_recogni
         const char *key;
         int64_t wanted;
     } rows[] = {{"hidden_size", width},
-                {"embed_dim", width},
                 {"num_features", width},
                 {"num_hidden_layers", ki_named_depth(t, "blocks.#.norm1.weight")},
                 {"patch_size", ki_named_extent(t, "patch_embed.proj.weight", -1)},
