@@ -28,12 +28,10 @@ const char *kith_status_text(kith_status status) {
     return "unknown status";
 }
 
-/* A message is one line, whatever a file name or a hostile header contains, and repeats no password. */
+/* A message is one line, and repeats no password. */
 static void make_fit(char *s) {
     ki_redact(s);
-    for (; *s; s++) {
-        if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = '?';
-    }
+    ki_make_line(s);
 }
 
 kith_status ki_fail(kith_error *err, kith_status status, const char *fmt, ...) {

@@ -24,6 +24,7 @@ void ki_log(kith_log_level level, const char *fmt, ...) {
     ki_vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
     ki_redact(line);
+    ki_make_line(line);
     pthread_mutex_lock(&process->log_lock);
     process->log_fn(process->log_user, level, line);
     pthread_mutex_unlock(&process->log_lock);

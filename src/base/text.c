@@ -167,6 +167,12 @@ bool ki_parse_whole(const char *text, int64_t *ret) {
     return true;
 }
 
+void ki_make_line(char *s) {
+    for (; *s; s++) {
+        if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = '?';
+    }
+}
+
 size_t ki_utf8_next(const char *s, size_t n) {
     const unsigned char *b = (const unsigned char *)s;
     if (n == 0) return 0;

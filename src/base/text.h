@@ -32,6 +32,9 @@ bool ki_parse_int64(const char *text, int64_t *ret);
  * The result is exact: no digit goes through a double. */
 bool ki_parse_whole(const char *text, int64_t *ret);
 
+/* Control characters become '?': a line for people stays one, whatever a file's name or a hostile header contains. */
+void ki_make_line(char *s);
+
 /* Length in bytes of the UTF-8 character at s, of which n bytes can be read; 0 when there is none. Overlong forms,
  * surrogates and numbers beyond U+10FFFF are not characters. */
 size_t ki_utf8_next(const char *s, size_t n);

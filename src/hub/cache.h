@@ -17,6 +17,9 @@
 #include "base/path.h"
 #include "hub/name.h"
 
+/* Bytes of a config.json or preprocessor_config.json: one with the names of ImageNet-22k's classes, there and back, has 2 MB. */
+enum { KI_HUB_MOST_CONFIG = 8 << 20 };
+
 /* The cache's folder, absolute: `given`, or if that is NULL as the environment says. It need not exist. */
 kith_status ki_hub_cache_folder(const char *given, ki_path *ret_folder, kith_error *err);
 /* $HF_HOME, else what it stands for. */

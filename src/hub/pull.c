@@ -15,8 +15,6 @@
 #include "io/file.h"
 #include "kith/eval.h"
 
-enum { MOST_CONFIG = 1 << 20 };
-
 typedef struct pull {
     const ki_hub_name *name;
     const kith_pull_options *options;
@@ -118,8 +116,8 @@ static kith_status fetch_config(pull *p, const char *commit, const char *file, k
         ki_hub_session_head(&p->session, p->name->repo, commit, file, &facts, &is_missing, err);
     if (is_missing) return KITH_OK;
     KI_TRY(status);
-    if (facts.bytes > MOST_CONFIG) return KITH_OK; /* not one that says how images get in */
-    KI_TRY(check_facts(p, file, MOST_CONFIG, &facts, err));
+    if (facts.bytes > KI_HUB_MOST_CONFIG) return KITH_OK; /* not one that says how images get in */
+    KI_TRY(check_facts(p, file, KI_HUB_MOST_CONFIG, &facts, err));
     if (strcmp(facts.commit, commit) != 0)
         return ki_fail(err, KITH_EFORMAT, "%s answers for commit %.12s, asked for was %.12s",
                        p->session.endpoint.origin, facts.commit, commit);
@@ -134,7 +132,7 @@ static bool is_of_transformers(const pull *p, const char *commit) {
     size_t n = 0;
     if (ki_hub_repo_folder(p->cache.s, p->name->repo, &folder, NULL) != KITH_OK ||
         ki_path_print(&path, NULL, "%s/snapshots/%s/config.json", folder.s, commit) != KITH_OK ||
-        !ki_is_file("%s", path.s) || ki_file_read(path.s, MOST_CONFIG, &text, &n, NULL) != KITH_OK)
+        !ki_is_file("%s", path.s) || ki_file_read(path.s, KI_HUB_MOST_CONFIG, &text, &n, NULL) != KITH_OK)
         return false;
     const bool is = strstr(text, "\"model_type\"") != NULL;
     ki_free(text);

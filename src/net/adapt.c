@@ -18,22 +18,33 @@ static bool is_tower(const ki_node *node) {
     return strncmp(node->name, KI_TOWER ".", strlen(KI_TOWER ".")) == 0;
 }
 
-/* What could have been meant: the first part of each name, and its first two. */
+enum { MOST_LAYERS = 65 }; /* that are named when none is found */
+
+/* One more name, unless it is there already. */
+static void add_layer(char names[][MOST_NAME], const char **name, size_t *n, const char *layer,
+                      size_t length) {
+    if (*n == MOST_LAYERS || length >= MOST_NAME) return;
+    for (size_t i = 0; i < *n; i++) {
+        if (strlen(name[i]) == length && memcmp(name[i], layer, length) == 0) return;
+    }
+    memcpy(names[*n - 1], layer, length);
+    names[*n - 1][length] = '\0';
+    name[*n] = names[*n - 1];
+    ++*n;
+}
+
+/* What could have been meant: the first part of each name, and its first two. Parts alone come first, because a line has room for few. */
 static kith_status fail_freeze(const ki_graph *graph, const char *freeze, kith_error *err) {
-    char names[64][MOST_NAME];
-    const char *name[65] = {"backbone"};
+    char names[MOST_LAYERS - 1][MOST_NAME];
+    const char *name[MOST_LAYERS] = {"backbone"};
     size_t n = 1;
-    for (int i = 0; i < ki_graph_count(graph); i++) {
-        const ki_node *node = ki_graph_node(graph, i);
-        const size_t first = strcspn(node->name, "."), rest = node->name[first] ? 1 : 0;
-        const size_t length[] = {first, first + rest + strcspn(node->name + first + rest, ".")};
-        for (int k = 0; k < 2 && !node->is_numbered && node->n_params > 0 && n < 65; k++) {
-            if (length[k] >= MOST_NAME) continue;
-            memcpy(names[n - 1], node->name, length[k]);
-            names[n - 1][length[k]] = '\0';
-            if (n > 1 && strcmp(names[n - 1], name[n - 1]) == 0) continue;
-            name[n] = names[n - 1];
-            n++;
+    for (int parts = 1; parts <= 2; parts++) {
+        for (int i = 0; i < ki_graph_count(graph); i++) {
+            const ki_node *node = ki_graph_node(graph, i);
+            const size_t first = strcspn(node->name, "."), rest = node->name[first] ? 1 : 0;
+            const size_t both = first + rest + strcspn(node->name + first + rest, ".");
+            if (node->is_numbered || node->n_params == 0) continue;
+            add_layer(names, name, &n, node->name, parts == 1 ? first : both);
         }
     }
     return ki_prefix(err, ki_fail_unknown(err, "layer", freeze, name, n), "freeze");

@@ -52,6 +52,8 @@ typedef struct ki_recognised {
     ki_pooling pool;                 /* of the record, unless the function says otherwise */
     int64_t side;                    /* of its images; 0: unknown */
     double sureness;                 /* above 0; the backbone with the most is taken */
+    char fault
+        [160]; /* what config.json says that is wrong or contradicts the tensors: the file is refused; empty: nothing */
 } ki_recognised;
 
 /* Before the names of a tower's copies. */

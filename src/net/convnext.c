@@ -129,13 +129,15 @@ static void build_v2(ki_graph *graph, int input, const void *set, ki_body *ret_b
 }
 
 /* Any size of the family, as most like this row as its depth is. */
-static bool recognise(const ki_backbone *self, const ki_named *t, ki_recognised *ret) {
+static bool recognise(const ki_backbone *self, const ki_named *t, const ki_contract *config,
+                      ki_recognised *ret) {
     settings own;
     const int64_t width = ki_named_extent(t, "stem.0.weight", 0);
     const int64_t depth = ki_named_depth(t, "stages.2.blocks.#.norm.weight");
     const int64_t blocks = ki_named_depth(t, "stages.0.blocks.#.norm.weight");
     if (width < 1 || depth < 1 || blocks < 1 || ki_named_extent(t, "head.norm.weight", 0) != 8 * width)
         return false;
+    ki_config_check_word(config, "hidden_act", "gelu", ret->fault, sizeof ret->fault);
     ki_options_default(self->options, &own);
     ki_snprintf(ret->settings, sizeof ret->settings, "width=%d,depth=%d,blocks=%d", (int)width, (int)depth,
                 (int)blocks);
@@ -145,14 +147,12 @@ static bool recognise(const ki_backbone *self, const ki_named *t, ki_recognised 
 
 static bool recognise_v1(const ki_backbone *self, const ki_named *t, const ki_contract *config,
                          ki_recognised *ret) {
-    (void)config;
-    return ki_named_extent(t, "stages.0.blocks.0.gamma", 0) > 0 && recognise(self, t, ret);
+    return ki_named_extent(t, "stages.0.blocks.0.gamma", 0) > 0 && recognise(self, t, config, ret);
 }
 
 static bool recognise_v2(const ki_backbone *self, const ki_named *t, const ki_contract *config,
                          ki_recognised *ret) {
-    (void)config;
-    return ki_named_extent(t, "stages.0.blocks.0.mlp.grn.weight", 0) > 0 && recognise(self, t, ret);
+    return ki_named_extent(t, "stages.0.blocks.0.mlp.grn.weight", 0) > 0 && recognise(self, t, config, ret);
 }
 
 extern const ki_naming ki_names_convnext_timm;

@@ -119,6 +119,14 @@ static kith_status read_format(const kith_tensors *tensors, kith_error *err) {
     return KITH_OK;
 }
 
+/* A config.json of another network would have the same tensors compute something else. */
+static kith_status check_fault(const ki_recognised *recognised, kith_error *err) {
+    if (!*recognised->fault) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "%s", recognised->fault);
+    return ki_hint(err, KITH_EINVAL,
+                   "is it another network's? mend or remove it; --settings can say the same");
+}
+
 /* Weights of others say nothing but their names. A network that is named takes the settings that they say, and no more. */
 static kith_status recognise(const source *from, const kith_model_options *given, ki_net_options *options,
                              ki_recognised *ret, kith_error *err) {
@@ -128,11 +136,12 @@ static kith_status recognise(const source *from, const kith_model_options *given
         if (!named->recognise) return KITH_OK;
         /* what is missing is said when the weights are read */
         if (ki_backbone_recognise(from->named, from->contract, &found, ret, NULL) != KITH_OK) return KITH_OK;
-        if (found == named) return KITH_OK;
+        if (found == named) return check_fault(ret, err);
         ki_fail(err, KITH_EINVAL, "these are the tensors of %s, asked for was %s", found->name, named->name);
         return ki_hint(err, KITH_EINVAL, "name that network, or none");
     }
     KI_TRY(ki_backbone_recognise(from->named, from->contract, &found, ret, err));
+    KI_TRY(check_fault(ret, err));
     options->backbone = found->name;
     if (!given->pool) options->pool = ret->pool;
     const ki_naming *table = ki_named_table(from->named);
@@ -246,7 +255,7 @@ static kith_status read_preprocess(const kith_tensors *tensors, ki_net *net, kit
 }
 
 /* The net, with parameters at their first values. `from` may be NULL. */
-static kith_status build(const kith_model_options *given, const source *from, ki_arena *arena,
+static kith_status build(const kith_model_options *given, const source *from, bool reads, ki_arena *arena,
                          ki_backend *backend, ki_net *net, ki_params **ret_params, kith_error *err) {
     ki_net_options options = {.backbone = given->backbone,
                               .c = given->channels,
@@ -269,6 +278,7 @@ static kith_status build(const kith_model_options *given, const source *from, ki
     KI_TRY(ki_net_init(&options, net, err));
     if (from) take_pixels(from, given, net);
     if (from) KI_TRY(read_preprocess(from->tensors, net, err));
+    if (reads) KI_TRY(ki_weights_check(from->named, net, err));
     KI_TRY(ki_params_new(net->graph, backend, ret_params, err));
     return ki_params_init(*ret_params, given->seed, err);
 }
@@ -280,7 +290,7 @@ static kith_status open_from(const kith_model_options *options, const source *fr
     ki_arena arena = {0};
     ki_net net = {0};
     ki_params *params = NULL;
-    KI_CHECK(build(options, from, &arena, backend, &net, &params, err));
+    KI_CHECK(build(options, from, reads, &arena, backend, &net, &params, err));
     if (reads) KI_CHECK(ki_weights_import_named(from->named, &net, params, err));
     *ret_net = net;
     *ret_params = params;
@@ -335,13 +345,18 @@ kith_status ki_model_file_open(const kith_model_options *options, ki_backend *ba
 kith_status ki_model_file_of_tensors(const kith_model_options *options, const kith_tensors *tensors,
                                      ki_backend *backend, ki_net *ret_net, ki_params **ret_params,
                                      kith_error *err) {
+    kith_status status;
     ki_contract contract = {0};
     ki_named *named = NULL;
-    KI_TRY(ki_named_new(tensors, "", &named, err));
+    KI_CHECK(ki_named_new(tensors, "", &named, err));
     if (options->weights && !kith_tensors_metadata(tensors, "kith.backbone"))
-        ki_contract_find(options->weights, &contract);
+        KI_CHECK(ki_contract_find(options->weights, &contract, err));
+    if (*contract.note)
+        ki_log(KITH_LOG_WARNING, "%s: %s, which kith cannot follow; it uses the network's own",
+               options->weights, contract.note);
     const source from = {.tensors = tensors, .named = named, .contract = &contract};
-    const kith_status status = open_from(options, &from, true, backend, ret_net, ret_params, err);
+    KI_CHECK(open_from(options, &from, true, backend, ret_net, ret_params, err));
+done:
     ki_contract_release(&contract);
     ki_named_free(named);
     return status;

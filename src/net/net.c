@@ -129,10 +129,10 @@ static kith_status add_pool(const ki_net *net, const ki_body *body, int *ret_poo
         ki_fail(err, KITH_EINVAL, "pool is %s, but %s with these settings has no %s",
                 ki_pooling_names[net->pool], net->backbone->name,
                 net->pool == KI_POOLING_ATTENTION ? "pooling by attention" : "class token");
-        return ki_hint(err, KITH_EINVAL, "wanted avg, max, both or gem%s",
-                       body->attention > 0 ? ", or attention"
-                       : body->has_class   ? ", or class or class_avg"
-                                           : "");
+        return ki_hint(err, KITH_EINVAL, "wanted avg, max, both%s",
+                       body->attention > 0 ? ", gem or attention"
+                       : body->has_class   ? ", gem, class or class_avg"
+                                           : " or gem");
     }
     *ret_pooled = own;
     if (is_own && net->pool != KI_POOLING_CLASS_AVG) return KITH_OK;

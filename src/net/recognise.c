@@ -45,6 +45,12 @@ static kith_status fail(const ki_named *tensors, const match *best, kith_error *
         return ki_hint(err, KITH_EINVAL,
                        "kith list backbones shows the known ones; docs/model-files.md has their names, kith "
                        "import renames PyTorch's");
+    if (best->n_missing == 0)
+        return ki_hint(
+            err, KITH_EINVAL,
+            "their names are those of %s, their shapes of no size that kith knows: name it, with its "
+            "settings (kith list backbones)",
+            best->backbone->name);
     return ki_hint(
         err, KITH_EINVAL,
         "of %s, the most similar, %d of %d tensors are missing (%.60s%s); kith list backbones shows "

@@ -161,7 +161,7 @@ static int64_t window_of(int64_t n_rows) {
 /* Any size of the family. Its images were of 32 pixels for each side of a window, so that the last stage is one. */
 static bool recognise(const ki_backbone *self, const ki_named *t, const ki_contract *config,
                       ki_recognised *ret) {
-    (void)self, (void)config;
+    (void)self;
     const int64_t width = ki_named_extent(t, "patch_embed.norm.weight", 0);
     const int64_t depth = ki_named_depth(t, "layers.2.blocks.#.norm1.weight");
     const int64_t window = window_of(ki_named_extent(t, "layers.0.blocks.0.attn.bias_table", 0));
@@ -169,6 +169,9 @@ static bool recognise(const ki_backbone *self, const ki_named *t, const ki_contr
         return false;
     ki_snprintf(ret->settings, sizeof ret->settings, "width=%d,depth=%d,window=%d", (int)width, (int)depth,
                 (int)window);
+    ki_config_check_number(config, "embed_dim", width, ret->fault, sizeof ret->fault);
+    ki_config_check_number(config, "window_size", window, ret->fault, sizeof ret->fault);
+    ki_config_check_word(config, "hidden_act", "gelu", ret->fault, sizeof ret->fault);
     ret->side = 32 * window;
     ret->sureness = 1;
     return true;

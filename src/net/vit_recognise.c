@@ -33,12 +33,19 @@ static bool has(const ki_named *t, const char *name) {
 
 /* ---- what the library says ---- */
 
-/* One of the keys that libraries have for the same. */
-static bool number(const ki_contract *config, const char *const *keys, double *ret) {
+/* The first key that config.json has, of those that libraries have for the same; NULL: none. */
+static const char *key_of(const ki_contract *config, const char *const *keys) {
     for (; *keys; keys++) {
-        if (ki_config_number(config, *keys, ret)) return true;
+        const ki_value *value = ki_config_get(config, *keys);
+        if (value && value->kind != KI_VALUE_NULL) return *keys;
     }
-    return false;
+    return NULL;
+}
+
+static void blame(ki_recognised *r, const ki_contract *config, const char *key, const char *wanted) {
+    if (*r->fault) return;
+    ki_snprintf(r->fault, sizeof r->fault, "config.json says %s is %.40s; wanted %s", key,
+                ki_config_text(ki_config_get(config, key)), wanted);
 }
 
 static ki_vit_kind kind_of(const ki_named *t, const ki_contract *config, int64_t patch) {
@@ -65,19 +72,20 @@ static const char *positions_of(const ki_named *t, ki_vit_kind kind, const ki_co
     return "auto";
 }
 
-static const char *act_of(const ki_named *t, const ki_contract *config) {
+static const char *act_of(const ki_named *t, const ki_contract *config, ki_recognised *r) {
+    static const char *const keys[] = {"hidden_act", "act_layer", NULL};
     static const struct {
         const char *theirs, *ours;
     } words[] = {{"gelu", "gelu"},           {"gelu_pytorch_tanh", "gelu_tanh"},
                  {"gelu_new", "gelu_tanh"},  {"gelu_fast", "gelu_tanh"},
                  {"gelu_tanh", "gelu_tanh"}, {"quick_gelu", "quick_gelu"}};
     const char *architecture = ki_config_word(config, "architecture");
-    const char *word = ki_config_word(config, "hidden_act");
-    if (!word) word = ki_config_word(config, "act_layer");
+    const char *key = key_of(config, keys), *word = key ? ki_config_word(config, key) : NULL;
     for (size_t i = 0; word && i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(word, words[i].theirs) == 0) return words[i].ours;
     }
-    /* An unknown word is refused by the option. One that would be several settings must not get there. */
+    if (key) blame(r, config, key, "gelu, gelu_pytorch_tanh or quick_gelu");
+    /* One that would be several settings must not get there. */
     if (word) return strpbrk(word, ",=") ? "?" : word;
     if (architecture && strstr(architecture, "so400m")) return "gelu_tanh";
     if (architecture) return strstr(architecture, "quickgelu") ? "quick_gelu" : "gelu";
@@ -85,11 +93,19 @@ static const char *act_of(const ki_named *t, const ki_contract *config) {
 }
 
 /* 64 numbers for each head, but for a few sizes. */
-static int64_t heads_of(int64_t width, const ki_contract *config) {
+static int64_t heads_of(int64_t width, const ki_contract *config, ki_recognised *r) {
     static const char *const keys[] = {"num_attention_heads", "num_heads", "heads", NULL};
     static const int64_t of_16[] = {1152, 1280, 1408, 1664}; /* so400m, huge, giant, bigG */
+    const char *key = key_of(config, keys);
     double n = 0;
-    if (number(config, keys, &n) && n >= 1 && n <= (double)width && n == floor(n)) return (int64_t)n;
+    if (key) {
+        const bool is_whole =
+            ki_config_number(config, key, &n) && n >= 1 && n <= (double)width && n == floor(n);
+        if (is_whole && width % (int64_t)n == 0) return (int64_t)n;
+        char wanted[60];
+        ki_snprintf(wanted, sizeof wanted, "a divisor of the width, %lld", (long long)width);
+        blame(r, config, key, wanted);
+    }
     for (size_t i = 0; i < sizeof of_16 / sizeof of_16[0]; i++) {
         if (width == of_16[i]) return 16;
     }
@@ -98,9 +114,14 @@ static int64_t heads_of(int64_t width, const ki_contract *config) {
 
 static void append_eps(const ki_contract *config, ki_recognised *r) {
     static const char *const keys[] = {"layer_norm_eps", "norm_eps", NULL};
+    const char *key = key_of(config, keys);
     double eps = 0;
     char text[40];
-    if (!number(config, keys, &eps) || !(eps > 0 && eps < 1)) return;
+    if (!key) return;
+    if (!ki_config_number(config, key, &eps) || !(eps > 0 && eps < 1)) {
+        blame(r, config, key, "a number above 0 and below 1");
+        return;
+    }
     ki_snprintf(text, sizeof text, "%.9g", eps);
     append(r, "eps", text);
 }
@@ -118,13 +139,28 @@ static void append_pixels(const ki_contract *config, ki_recognised *r) {
 static bool read_positions(const ki_named *t, bool has_class, int64_t *ret_side, bool *ret_class_position) {
     const int64_t n = ki_named_extent(t, "tokens.positions", -2);
     for (int own = 0; own <= has_class; own++) {
-        const int64_t side = (int64_t)(sqrt((double)(n - own)) + 0.5);
+        const int64_t side = n > own ? (int64_t)(sqrt((double)(n - own)) + 0.5) : 0;
         if (side < 1 || side * side != n - own) continue;
         *ret_side = side;
         *ret_class_position = own == 1;
         return true;
     }
     return false;
+}
+
+/* A config.json of a network of other sizes is not this file's, and its heads would be wrong, too. */
+static void check_sizes(const ki_named *t, const ki_contract *config, ki_recognised *r) {
+    const int64_t width = ki_named_extent(t, "blocks.0.norm1.weight", -1);
+    const struct {
+        const char *key;
+        int64_t wanted;
+    } rows[] = {{"hidden_size", width},
+                {"num_features", width},
+                {"num_hidden_layers", ki_named_depth(t, "blocks.#.norm1.weight")},
+                {"patch_size", ki_named_extent(t, "patch_embed.proj.weight", -1)},
+                {"intermediate_size", ki_named_extent(t, "blocks.0.mlp.fc2.weight", -1)}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        ki_config_check_number(config, rows[i].key, rows[i].wanted, r->fault, sizeof r->fault);
 }
 
 static void append_shapes(const ki_named *t, const ki_contract *config, int64_t patch, int64_t side,
@@ -134,7 +170,7 @@ static void append_shapes(const ki_named *t, const ki_contract *config, int64_t 
     const int64_t fc1 = ki_named_extent(t, "blocks.0.mlp.fc1.weight", 0);
     append_int(r, "width", width);
     append_int(r, "depth", ki_named_depth(t, "blocks.#.norm1.weight"));
-    append_int(r, "heads", heads_of(width, config));
+    append_int(r, "heads", heads_of(width, config, r));
     append_int(r, "patch", patch);
     append_int(r, "mlp", mlp);
     append_int(r, "registers", ki_named_extent(t, "tokens.registers", -2));
@@ -159,10 +195,11 @@ bool ki_vit_recognise(const ki_backbone *self, const ki_named *t, const ki_contr
     bool has_class_position = false;
     if (width < 1 || patch < 1 || !read_positions(t, has_class, &side, &has_class_position)) return false;
     const ki_vit_kind kind = kind_of(t, config, patch);
+    check_sizes(t, config, &r);
     append(&r, "kind", ki_vit_kinds[kind]);
     append_shapes(t, config, patch, side, has_class, &r);
     append_switch(&r, "class_position", has_class_position);
-    append(&r, "act", act_of(t, config));
+    append(&r, "act", act_of(t, config, &r));
     append(&r, "positions", positions_of(t, kind, config));
     append_eps(config, &r);
     append_pixels(config, &r);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -65,9 +66,51 @@ static bool file_has_layer(const ki_named *tensors, const char *layer) {
     return false;
 }
 
-static bool params_have_layer(const ki_params *params, const char *layer) {
-    for (int i = 0; i < ki_params_count(params); i++) {
-        if (has_prefix(ki_params_at(params, i)->name, layer)) return true;
+/* What the net's graph declares, which takes no memory for values. */
+typedef struct decl_list {
+    const ki_param_decl **decl; /* trained ones first, then running statistics */
+    const ki_param_decl **by_name;
+    int n;
+} decl_list;
+
+static int compare_decls(const void *left, const void *right) {
+    return strcmp((*(const ki_param_decl *const *)left)->name, (*(const ki_param_decl *const *)right)->name);
+}
+
+static int compare_to_decl(const void *name, const void *decl) {
+    return strcmp(name, (*(const ki_param_decl *const *)decl)->name);
+}
+
+static void decls_release(decl_list *list) {
+    ki_free(list->decl);
+    ki_free(list->by_name);
+}
+
+static kith_status decls_init(const ki_graph *graph, decl_list *list, kith_error *err) {
+    size_t n = 0;
+    for (int i = 0; i < ki_graph_count(graph); i++) n += (size_t)ki_graph_node(graph, i)->n_params;
+    KI_TRY(ki_alloc_or(&list->decl, n, sizeof *list->decl, "the net's parameters", err));
+    KI_TRY(ki_alloc_or(&list->by_name, n, sizeof *list->by_name, "the net's parameters", err));
+    for (int trained = 1; trained >= 0; trained--) {
+        for (int i = 0; i < ki_graph_count(graph); i++) {
+            const ki_node *node = ki_graph_node(graph, i);
+            for (int k = 0; k < node->n_params; k++) {
+                if (node->param[k].trained == (trained == 1)) list->decl[list->n++] = &node->param[k];
+            }
+        }
+    }
+    memcpy(list->by_name, list->decl, n * sizeof *list->decl);
+    qsort(list->by_name, n, sizeof *list->by_name, compare_decls);
+    return KITH_OK;
+}
+
+static bool decls_have(const decl_list *list, const char *name) {
+    return bsearch(name, list->by_name, (size_t)list->n, sizeof *list->by_name, compare_to_decl) != NULL;
+}
+
+static bool decls_have_layer(const decl_list *list, const char *layer) {
+    for (int i = 0; i < list->n; i++) {
+        if (has_prefix(list->decl[i]->name, layer)) return true;
     }
     return false;
 }
@@ -95,8 +138,8 @@ static bool is_float(kith_dtype dtype) {
     return dtype == KITH_F32 || dtype == KITH_F64 || dtype == KITH_F16 || dtype == KITH_BF16;
 }
 
-static void check_param(const ki_named *tensors, const ki_net *net, const ki_param *param, name_list *missing,
-                        name_list *misshapen) {
+static void check_param(const ki_named *tensors, const ki_net *net, const ki_param_decl *param,
+                        name_list *missing, name_list *misshapen) {
     kith_array view;
     if (!tensor_of(tensors, param->name, &view)) {
         if (ki_adapt_is_added(net, param->name)) return;
@@ -108,24 +151,24 @@ static void check_param(const ki_named *tensors, const ki_net *net, const ki_par
     ki_shape found = {.n_dims = view.n_dims};
     memcpy(found.dim, view.dim, sizeof found.dim);
     char entry[256], a[80], b[80];
-    ki_snprintf(entry, sizeof entry, "%s is %s %s, wanted %s", param->name, kith_dtype_name(view.dtype),
-                ki_shape_text(&found, a, sizeof a), ki_shape_text(&param->shape, b, sizeof b));
+    ki_snprintf(entry, sizeof entry, "%s is %s %s, wanted %s%s", param->name, kith_dtype_name(view.dtype),
+                ki_shape_text(&found, a, sizeof a), is_float(view.dtype) ? "" : "floats ",
+                ki_shape_text(&param->shape, b, sizeof b));
     list_add(misshapen, entry);
 }
 
-static bool is_extra(const ki_net *net, const ki_params *params, const char *name) {
-    if (ki_params_find(params, name) || has_suffix(name, ".num_batches_tracked")) return false;
+static bool is_extra(const ki_net *net, const decl_list *decls, const char *name) {
+    if (decls_have(decls, name) || has_suffix(name, ".num_batches_tracked")) return false;
     const char *head = head_of(net, name);
-    return !head || params_have_layer(params, head);
+    return !head || decls_have_layer(decls, head);
 }
 
-static kith_status check_all(const ki_named *tensors, const ki_net *net, const ki_params *params,
-                             kith_error *err) {
+static kith_status check_decls(const ki_named *tensors, const ki_net *net, const decl_list *decls,
+                               kith_error *err) {
     name_list missing = {0}, misshapen = {0}, extra = {0};
-    for (int i = 0; i < ki_params_count(params); i++)
-        check_param(tensors, net, ki_params_at(params, i), &missing, &misshapen);
+    for (int i = 0; i < decls->n; i++) check_param(tensors, net, decls->decl[i], &missing, &misshapen);
     for (int i = 0; i < ki_named_count(tensors); i++) {
-        if (is_extra(net, params, ki_named_name(tensors, i))) list_add(&extra, ki_named_theirs(tensors, i));
+        if (is_extra(net, decls, ki_named_name(tensors, i))) list_add(&extra, ki_named_theirs(tensors, i));
     }
     if (missing.n + misshapen.n + extra.n == 0) return KITH_OK;
     char a[200], b[200], c[200];
@@ -143,12 +186,24 @@ static kith_status check_all(const ki_named *tensors, const ki_net *net, const k
                    net->backbone->name);
 }
 
+kith_status ki_weights_check(const ki_named *tensors, const ki_net *net, kith_error *err) {
+    decl_list decls = {0};
+    kith_status status = decls_init(net->graph, &decls, err);
+    if (status == KITH_OK) status = check_decls(tensors, net, &decls, err);
+    decls_release(&decls);
+    return status;
+}
+
 static kith_status import_one(const ki_named *tensors, const char *name, ki_params *params,
                               const ki_param *param, kith_error *err) {
     kith_status status;
     float *values = NULL;
     KI_CHECK(ki_alloc_or(&values, (size_t)param->n, sizeof *values, param->name, err));
-    KI_CHECK(ki_named_values(tensors, name, values, param->n, err));
+    status = ki_named_values(tensors, name, values, param->n, err);
+    if (status != KITH_OK) {
+        ki_prefix(err, status, "tensor %s", param->name);
+        goto done;
+    }
     for (int64_t i = 0; i < param->n; i++) {
         if (isfinite(values[i])) continue;
         status = ki_fail(err, KITH_ENUMERIC, "tensor %s holds %g at %lld; wanted finite numbers", param->name,
@@ -163,7 +218,7 @@ done:
 
 kith_status ki_weights_import_named(const ki_named *tensors, const ki_net *net, ki_params *params,
                                     kith_error *err) {
-    KI_TRY(check_all(tensors, net, params, err));
+    KI_TRY(ki_weights_check(tensors, net, err));
     KI_TRY(ki_adapt_clear(net, params, err));
     for (int i = 0; i < ki_params_count(params); i++) {
         const ki_param *param = ki_params_at(params, i);

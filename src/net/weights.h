@@ -13,7 +13,10 @@
  * one line, and then nothing has been changed. */
 kith_status ki_weights_import(const kith_tensors *tensors, const ki_net *net, ki_params *params,
                               kith_error *err);
-/* The same from tensors that have our names already. */
+/* Do the tensors fit, as above? Sizes that a file claims need no memory before this has been asked: only a file that holds
+ * a network's tensors may have one of that size made. */
+kith_status ki_weights_check(const ki_named *tensors, const ki_net *net, kith_error *err);
+/* ki_weights_import from tensors that have our names already. */
 kith_status ki_weights_import_named(const ki_named *tensors, const ki_net *net, ki_params *params,
                                     kith_error *err);
 

@@ -43,10 +43,21 @@ static void test_long_lines_are_cut(void **state) {
     assert_in_range(strlen(h.line), 100, 1023);
 }
 
+/* Names of files and words of hostile ones are in lines, too. */
+static void test_a_line_is_one_line(void **state) {
+    (void)state;
+    heard h = {0};
+    kith_log_set(hear, &h, KITH_LOG_DEBUG);
+    ki_log(KITH_LOG_INFO, "%s", "a\nb\x1b[31mc\x7f\xc3\xa9");
+    kith_log_set(NULL, NULL, KITH_LOG_DEBUG);
+    assert_string_equal(h.line, "a?b?[31mc?\xc3\xa9");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines_reach_the_callback_from_the_level_on),
         cmocka_unit_test(test_long_lines_are_cut),
+        cmocka_unit_test(test_a_line_is_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,9 +61,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ki_hub_url_parse(text, "it", &url, &err);
     if (rest) {
         read_head(rest);
-        ki_contract_parse(rest, strlen(rest), &contract);
+        const kith_status status = ki_contract_parse(rest, strlen(rest), &contract, &err);
         take(!contract.is_there || (contract.side > 0 && strlen(contract.resize) < sizeof contract.resize));
-        ki_contract_add_processor(rest, strlen(rest), &contract);
+        if (status == KITH_OK) (void)ki_contract_add_processor(rest, strlen(rest), &contract, &err);
         take(!contract.is_there || (contract.side > 0 && strlen(contract.resize) < sizeof contract.resize));
         ki_contract_release(&contract);
     }

@@ -190,6 +190,22 @@ static void test_preprocessor(void **state) {
     assert_int_equal(count("find . -type l -name preprocessor_config.json"), 1);
 }
 
+/* The names of many classes make config.json large; what it says is wanted all the same. */
+static void test_large_config(void **state) {
+    (void)state;
+    static char text[2 << 20];
+    static const char processor[] = "{\"size\": 224}", begin[] = "{\"model_type\": \"vit\", \"a\": \"";
+    memset(text, 'a', sizeof text);
+    memcpy(text, begin, sizeof begin - 1);
+    memcpy(text + sizeof text - 2, "\"}", 2);
+    const hub_file three[] = {files[0],
+                              {"config.json", text, sizeof text, false},
+                              {"preprocessor_config.json", processor, sizeof processor - 1, false}};
+    hub_start(three, 3);
+    assert_ok(pull(), &err);
+    assert_int_equal(count("find . -type l -name '*config.json'"), 2);
+}
+
 static void test_without_config(void **state) {
     (void)state;
     hub_start(files, 1);
@@ -639,6 +655,7 @@ int main(void) {
         TEST(test_relative_redirect),
         TEST(test_revision),
         TEST(test_preprocessor),
+        TEST(test_large_config),
         TEST(test_without_config),
         TEST(test_token),
         TEST(test_token_of_the_file),

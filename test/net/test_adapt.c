@@ -74,6 +74,11 @@ static void test_mistakes(void **state) {
         const char *message, *hint;
     } rows[] = {
         {"resnet50", {.freeze = "layer5"}, "freeze: unknown layer 'layer5'", "did you mean 'layer"},
+        {"vit_t",
+         {.freeze = "embedding"},
+         "freeze: unknown layer 'embedding'",
+         "known: backbone, patch_embed, tokens, blocks, norm, patch_embed.proj, blocks.0, blocks.1, "
+         "blocks.2"},
         {"resnet50", {.rank = 8, .alpha = 8}, "LoRA is for linear layers, and resnet50 has none", ""},
         {"mlp",
          {.rank = 8, .alpha = 8, .freeze = "backbone"},

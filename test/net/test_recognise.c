@@ -15,10 +15,12 @@ static char path[600];
 static shapes_file shapes;
 
 /* A file with the network's names and shapes but the first `n_left_out`, with these words before each. */
-static void write_names(const char *backbone, const char *before, int n_left_out) {
+static void write_sized(const char *backbone, const char *settings, const char *before, int n_left_out) {
     kith_error err = {0};
     ki_net net = {0};
-    const ki_net_options options = {.backbone = backbone, .classes = 10};
+    ki_arena arena = {0};
+    ki_net_options options = {.backbone = backbone, .classes = 10};
+    assert_ok(ki_settings_parse(&arena, settings, NULL, &options.settings, &err), &err);
     assert_ok(ki_net_init(&options, &net, &err), &err);
     shapes_file_begin(&shapes, true);
     for (int i = 0; i < ki_graph_count(net.graph); i++) {
@@ -33,6 +35,11 @@ static void write_names(const char *backbone, const char *before, int n_left_out
     snprintf(path, sizeof path, "%s/weights.safetensors", testing_folder());
     shapes_file_save(&shapes, path);
     ki_net_release(&net);
+    ki_arena_release(&arena);
+}
+
+static void write_names(const char *backbone, const char *before, int n_left_out) {
+    write_sized(backbone, NULL, before, n_left_out);
 }
 
 static kith_status recognise(const char *prefix, const ki_backbone **ret, kith_error *err) {
@@ -81,6 +88,10 @@ static void test_what_is_not_known(void **state) {
     assert_int_equal(recognise("", &found, &err), KITH_EINVAL);
     assert_non_null(strstr(err.message, "(encoder."));
     assert_hint(&err, "docs/model-files.md");
+    /* all names, and a size that nobody published */
+    write_sized("mobilenet_v3_large", "width=0.25", "", 0);
+    assert_int_equal(recognise("", &found, &err), KITH_EINVAL);
+    assert_hint(&err, "their names are those of mobilenet_v3_large, their shapes of no size that kith knows");
 }
 
 static char said[2000], backbone[64], pool[16];

@@ -50,7 +50,8 @@ typedef struct side {
 
 static void read_config(side *s, const char *path) {
     char *text = testing_read(path);
-    ki_contract_parse(text, strlen(text), &s->config);
+    kith_error err = {0};
+    assert_ok(ki_contract_parse(text, strlen(text), &s->config, &err), &err);
     free(text);
 }
 

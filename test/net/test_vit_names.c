@@ -345,7 +345,7 @@ static void test_a_word_is_one_setting(void **state) {
     const ki_backbone *found = NULL;
     put_signs(&f, "timm");
     assert_ok(open_made(&f, &err), &err);
-    ki_contract_parse(config, sizeof config - 1, &c);
+    assert_ok(ki_contract_parse(config, sizeof config - 1, &c, &err), &err);
     assert_ok(ki_backbone_recognise(f.named, &c, &found, &known, &err), &err);
     if (strstr(known.settings, "drop_path") || !strstr(known.settings, "act=?"))
         fail_msg("%s", known.settings);

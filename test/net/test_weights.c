@@ -51,14 +51,16 @@ static void drop(const char *name) {
     *t = file[--n_tensors];
 }
 
-/* Every value is 0.5, which all the types hold exactly. */
+static double of_f64 = 0.5;
+
+/* Every value is 0.5, which all the types hold exactly; of_f64 if they are float64. */
 static void fill(kith_array *array, const tensor *t) {
     kith_error err = {0};
     assert_ok(kith_array_init(t->dtype, t->n_dims, t->dim, array, &err), &err);
     for (int64_t i = 0; i < kith_array_count(array); i++) {
         switch (t->dtype) {
         case KITH_F32: ((float *)array->data)[i] = 0.5f; break;
-        case KITH_F64: ((double *)array->data)[i] = 0.5; break;
+        case KITH_F64: ((double *)array->data)[i] = of_f64; break;
         case KITH_F16: ((uint16_t *)array->data)[i] = 0x3800; break;
         case KITH_BF16: ((uint16_t *)array->data)[i] = 0x3f00; break;
         case KITH_I64: ((int64_t *)array->data)[i] = 7; break;
@@ -153,8 +155,20 @@ static void test_missing_extra_misshapen_in_one_line(void **state) {
     assert_refused(&options, KITH_ESHAPE, "1 extra (conv9.weight)");
     assert_refused(&options, KITH_ESHAPE,
                    "2 misshapen (conv2.weight is float32 [8, 4, 3, 3], wanted [8, 8, 3, 3], ");
-    assert_refused(&options, KITH_ESHAPE, "bn4.bias is int64 [8], wanted [8]");
+    assert_refused(&options, KITH_ESHAPE, "bn4.bias is int64 [8], wanted floats [8]");
     assert_refused(&options, KITH_ESHAPE, "w.safetensors: ");
+}
+
+/* The line says which of the tensors. */
+static void test_what_float32_does_not_hold(void **state) {
+    (void)state;
+    begin();
+    find("bn2.bias")->dtype = KITH_F64;
+    of_f64 = 1e300;
+    write_file(NULL, NULL);
+    of_f64 = 0.5;
+    const kith_model_options options = base();
+    assert_refused(&options, KITH_ENUMERIC, "tensor bn2.bias: element [0] is 1e+300");
 }
 
 static void test_many_are_cut(void **state) {
@@ -253,6 +267,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types_and_leading_axes),
         cmocka_unit_test(test_missing_extra_misshapen_in_one_line),
+        cmocka_unit_test(test_what_float32_does_not_hold),
         cmocka_unit_test(test_many_are_cut),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_metadata),

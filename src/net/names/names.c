@@ -74,38 +74,47 @@ static const char *next_start(const char *from) {
     return dot ? dot + 1 : NULL;
 }
 
-/* A prefix in which all signs are there. The layers of one model have one prefix, which is tried once. */
-static bool find_prefix(const kith_tensors *tensors, const char *outer, const ki_naming *table,
-                        char ret[KI_NAMES_LONGEST]) {
+/* Prefixes in which all signs are there: how many, at most two. The layers of one model have one prefix, which is tried once. */
+static int find_prefixes(const kith_tensors *tensors, const char *outer, const ki_naming *table,
+                         char ret[2][KI_NAMES_LONGEST]) {
     ki_names_match m;
-    char last[KI_NAMES_LONGEST] = "/"; /* not a prefix of anything */
-    int n_tried = 0;
+    char prefix[KI_NAMES_LONGEST], last[KI_NAMES_LONGEST] = "/"; /* not a prefix of anything */
+    int n_tried = 0, n_found = 0;
     for (int64_t i = 0; i < kith_tensors_count(tensors); i++) {
         const char *name = kith_tensors_name(tensors, i);
         if (!begins(name, outer)) continue;
         for (const char *at = name + strlen(outer); at; at = next_start(at)) {
             if (!ki_names_matches(table->signs[0], at, &m)) continue;
-            const int n = ki_snprintf(ret, KI_NAMES_LONGEST, "%.*s", (int)(at - name), name);
-            if (n < 0 || n >= KI_NAMES_LONGEST || strcmp(ret, last) == 0) continue;
-            if (has_signs(tensors, ret, table)) return true;
-            if (++n_tried == MOST_PREFIXES) return false;
-            memcpy(last, ret, sizeof last);
+            const int n = ki_snprintf(prefix, sizeof prefix, "%.*s", (int)(at - name), name);
+            if (n < 0 || n >= KI_NAMES_LONGEST || strcmp(prefix, last) == 0) continue;
+            if (has_signs(tensors, prefix, table)) memcpy(ret[n_found++], prefix, sizeof prefix);
+            if (n_found == 2 || ++n_tried == MOST_PREFIXES) return n_found;
+            memcpy(last, prefix, sizeof last);
         }
     }
-    return false;
+    return n_found;
+}
+
+/* As a student and its teacher are. Nothing says which is meant. */
+static kith_status fail_two(const ki_naming *table, char prefix[2][KI_NAMES_LONGEST], kith_error *err) {
+    ki_fail(err, KITH_EINVAL, "two networks of %s, '%.60s*' and '%.60s*'; wanted one", table->library,
+            prefix[0], prefix[1]);
+    return ki_hint(err, KITH_EINVAL, "save the tensors of one of them in a file of their own");
 }
 
 /* Leaves the names as they are where no table has them. */
-static void find_table(ki_named *named, const char *outer) {
+static kith_status find_table(ki_named *named, const char *outer, kith_error *err) {
     ki_snprintf(named->prefix, sizeof named->prefix, "%s", outer);
-    if (kith_tensors_metadata(named->tensors, "kith.backbone")) return;
-    for (int i = 0; i < N_TABLES; i++) {
-        char prefix[KI_NAMES_LONGEST];
-        if (!find_prefix(named->tensors, outer, tables[i], prefix)) continue;
+    if (kith_tensors_metadata(named->tensors, "kith.backbone")) return KITH_OK;
+    for (int i = 0; i < N_TABLES && !named->table; i++) {
+        char prefix[2][KI_NAMES_LONGEST];
+        const int n = find_prefixes(named->tensors, outer, tables[i], prefix);
+        if (n == 2) return fail_two(tables[i], prefix, err);
+        if (n == 0) continue;
         named->table = tables[i];
-        memcpy(named->prefix, prefix, sizeof prefix);
-        return;
+        memcpy(named->prefix, prefix[0], sizeof prefix[0]);
     }
+    return KITH_OK;
 }
 
 /* ---- the tensors ---- */
@@ -224,8 +233,8 @@ kith_status ki_named_new(const kith_tensors *tensors, const char *prefix, ki_nam
     ki_named *named = NULL;
     KI_TRY(ki_zalloc_or(&named, 1, sizeof *named, "the names of the tensors", err));
     named->tensors = tensors;
-    find_table(named, prefix);
-    const kith_status status = rename_all(named, prefix, err);
+    kith_status status = find_table(named, prefix, err);
+    if (status == KITH_OK) status = rename_all(named, prefix, err);
     if (status == KITH_OK)
         *ret_named = named;
     else
@@ -303,7 +312,7 @@ int64_t ki_named_extent(const ki_named *named, const char *name, int axis) {
     kith_array shape;
     if (!ki_named_get(named, name, &shape)) return 0;
     const int first = first_axis(&shape), at = axis < 0 ? shape.n_dims + axis : first + axis;
-    return at >= 0 && at < shape.n_dims ? shape.dim[at] : 0;
+    return at >= 0 && at < shape.n_dims && shape.dim[at] <= KI_NAMES_MOST_EXTENT ? shape.dim[at] : 0;
 }
 
 int64_t ki_named_depth(const ki_named *named, const char *pattern) {

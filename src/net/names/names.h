@@ -22,7 +22,8 @@
  * so that several of our tensors may be cut out of one of theirs.
  *
  * Prefix. A model that is a part of another one is called what its owner calls it (`vit.`, `visual.`, `module.backbone.`). The prefix is
- * whatever stands before the first sign in the file; rules see names without it. Tensors elsewhere in the file (a text tower, a
+ * whatever stands before the first sign in the file; rules see names without it. A file in which two prefixes have all signs, as
+ * a student and its teacher, is refused. Tensors elsewhere in the file (a text tower, a
  * classifier, an optimizer) are left out, unless a rule that begins with `/` names them: such a rule is of whole
  * names, KI_NAME("/classifier.*", "head.*").
  *
@@ -40,6 +41,7 @@
 #include "kith/array.h"
 
 enum { KI_NAMES_LONGEST = 256, KI_NAMES_SIGNS = 4, KI_NAMES_PARTS = 4 };
+enum { KI_NAMES_MOST_EXTENT = 1 << 30 }; /* of an axis (ki_named_extent) */
 
 typedef enum ki_names_change {
     KI_NAMES_SAME,
@@ -103,7 +105,7 @@ kith_status ki_names_write(const ki_naming *table, const char *ours, char ret_th
 typedef struct ki_named ki_named;
 
 /* The tensors whose names begin with `prefix` (""), renamed by the first table whose signs are there. None is, or the file is kith's
- * own: names stay as they are. KITH_EFORMAT: a name is too long, or two tensors are the same one of ours. */
+ * own: names stay as they are. KITH_EFORMAT: a name is too long, or two tensors are the same one of ours. KITH_EINVAL: there are two networks. */
 kith_status ki_named_new(const kith_tensors *tensors, const char *prefix, ki_named **ret_named,
                          kith_error *err);
 void ki_named_free(ki_named *named); /* NULL is fine */
@@ -117,7 +119,8 @@ const char *ki_named_theirs(const ki_named *named, int i); /* in the file; of th
 
 /* Type and shape of our tensor, without data. False: there is none, or a part of it is missing, or its parts do not fit. */
 bool ki_named_get(const ki_named *named, const char *name, kith_array *ret_shape);
-/* Extent of an axis of our tensor, counted from the end if negative, without axes of 1 at the beginning; 0: there is none. */
+/* Extent of an axis of our tensor, counted from the end if negative, without axes of 1 at the beginning; 0: there is none, or it is more
+ * than KI_NAMES_MOST_EXTENT, as only an empty tensor may claim. So callers may multiply two of them. */
 int64_t ki_named_extent(const ki_named *named, const char *name, int axis);
 /* How many there are of something numbered: one more than the largest # of a name that matches, 0 if none does. */
 int64_t ki_named_depth(const ki_named *named, const char *pattern);
