@@ -129,7 +129,7 @@ KITH_API kith_status kith_objective_place(kith_objective *objective, const char 
 typedef struct kith_device_batch {
     size_t size; /* of the struct: set by kith_device_batch_init */
     int64_t n;
-    const int32_t *labels;           /* [n] */
+    const int32_t *labels;           /* [n]; each item has a class here */
     kith_batch_tap tap[KITH_N_TAPS]; /* as in kith_batch; map is not supported here */
     uint64_t step;
     float *gradient[KITH_N_TAPS]; /* d total / d tap in the tap's shape, for every tap that a term reads */

@@ -19,7 +19,12 @@ Method = Union[str, Mapping[str, Any]]
 
 _TAPS = {"map": lib.KITH_TAP_MAP, "pooled": lib.KITH_TAP_POOLED, "embedding": lib.KITH_TAP_EMBEDDING,
          "weight": lib.KITH_TAP_WEIGHT}
+_N_TEACHERS = lib.KITH_N_TAPS - lib.KITH_TAP_TEACHER
+_TEACHERS = ["teacher"] + [f"teacher_{i}" for i in range(1, _N_TEACHERS)]
+_TAPS.update({name: lib.KITH_TAP_TEACHER + i for i, name in enumerate(_TEACHERS)})
 _torch: Any = None  # _of_torch() imports it
+# The taps whose sizes an objective is made with.
+_SIZED = ("embedding", "pooled", "map", *_TEACHERS)
 # Only to see whether the names and options are right, before the sizes are known.
 _ANY_SIZE = 8
 
@@ -101,9 +106,9 @@ class Loss:
 
     def __init__(self, name: Method = "none", *, miner: Optional[Method] = None, regularizers: Sequence[Method] = (),
                  memory: Optional[Mapping[str, Any]] = None, n_classes: int = 0, dim: int = 0, pooled: int = 0, map: int = 0,
-                 heads: int = 0, seed: int = 1, **options: Any) -> None:
-        """dim, pooled and map (sizes of the taps) are taken from the first batch where they are not given. Give them to have
-        parameters() before the first batch. `memory` is {"size": embeddings, "warmup": steps}."""
+                 heads: int = 0, teachers: Sequence[int] = (), seed: int = 1, **options: Any) -> None:
+        """dim, pooled, map and teachers (sizes of the taps) are taken from the first batch where they are not given. Give them to
+        have parameters() before the first batch. `memory` is {"size": embeddings, "warmup": steps}."""
         section: Dict[str, Any] = {"loss": {**_method(name), **options}}
         if miner is not None:
             section["miner"] = _method(miner)
@@ -111,11 +116,11 @@ class Loss:
             section["regularizers"] = [_method(one) for one in regularizers]
         if memory is not None:
             section["memory"] = dict(memory)
-        self._begin(json.dumps(section), n_classes, dim, pooled, map, heads, seed)
+        self._begin(json.dumps(section), n_classes, dim, pooled, map, heads, teachers, seed)
 
     @classmethod
     def from_recipe(cls, recipe: str, *, n_classes: int = 0, dim: int = 0, pooled: int = 0, map: int = 0, heads: int = 0,
-                    seed: int = 1) -> "Loss":
+                    teachers: Sequence[int] = (), seed: int = 1) -> "Loss":
         """From YAML: a recipe with a section `objective`, or that section alone.
 
         >>> import kith
@@ -123,16 +128,18 @@ class Loss:
         ['embedding']
         """
         made = cls.__new__(cls)
-        made._begin(recipe, n_classes, dim, pooled, map, heads, seed)
+        made._begin(recipe, n_classes, dim, pooled, map, heads, teachers, seed)
         return made
 
     def __repr__(self) -> str:
         return f"Loss({' '.join(self._recipe.split())})"
 
-    def _begin(self, recipe: str, n_classes: int, dim: int, pooled: int, map: int, heads: int, seed: int) -> None:
+    def _begin(self, recipe: str, n_classes: int, dim: int, pooled: int, map: int, heads: int, teachers: Sequence[int],
+               seed: int) -> None:
         self._recipe = recipe
         self._seed = seed
-        self._sizes = {"n_classes": n_classes, "embedding": dim, "pooled": pooled, "map": map, "heads": heads}
+        self._sizes: Dict[str, int] = {"n_classes": n_classes, "embedding": dim, "pooled": pooled, "map": map, "heads": heads,
+                                       **dict.fromkeys(_TEACHERS, 0), **dict(zip(_TEACHERS, teachers))}
         #: The training step of the next evaluation: for warm-ups and random choices. Counts up by itself.
         self.step = 0
         self._terms: Dict[str, float] = {}
@@ -145,7 +152,7 @@ class Loss:
         self._parameters: List[Parameter] = []
         self._tensors: Optional[List[Any]] = None
         self._handle: Any = None
-        tried = self._make({**self._sizes, **{tap: self._sizes[tap] or _ANY_SIZE for tap in ("embedding", "pooled", "map")}})
+        tried = self._make({**self._sizes, **{tap: self._sizes[tap] or _ANY_SIZE for tap in _SIZED}})
         #: The taps that terms read; every batch must have them.
         self.reads: List[str] = [tap for tap, number in _TAPS.items() if lib.kith_objective_reads(tried, number)]
         self._learns = bool(lib.kith_objective_param_at(tried, 0, ffi.new("kith_objective_param *")))
@@ -154,7 +161,9 @@ class Loss:
 
     def _make(self, sizes: Dict[str, int]) -> Any:
         made = ffi.new("kith_objective **")
-        call(lib.kith_objective_new, encode(self._recipe), ffi.new("kith_objective_sizes *", sizes), self._seed, made)
+        given: Dict[str, Any] = {name: size for name, size in sizes.items() if name not in _TEACHERS}
+        given["teacher"] = [sizes[name] for name in _TEACHERS]
+        call(lib.kith_objective_new, encode(self._recipe), ffi.new("kith_objective_sizes *", given), self._seed, made)
         return ffi.gc(made[0], lib.kith_objective_free)
 
     def _open(self, sizes: Dict[str, int]) -> None:
@@ -246,7 +255,7 @@ class Loss:
 
     def _ready(self, x: Dict[str, npt.NDArray[Any]]) -> None:
         if self._handle is None:
-            seen = {tap: x[tap].shape[1] for tap in ("embedding", "pooled", "map") if tap in x and x[tap].ndim >= 2}
+            seen = {tap: x[tap].shape[1] for tap in _SIZED if tap in x and x[tap].ndim >= 2}
             self._open({name: size or seen.get(name, 0) for name, size in self._sizes.items()})
 
     def _evaluate(self, x: Dict[str, npt.NDArray[Any]], y: ArrayLike, step: Optional[int]) -> LossValue:
@@ -267,12 +276,17 @@ class Loss:
 
     def value_and_gradient(self, x: ArrayLike, y: ArrayLike, *, pooled: Optional[ArrayLike] = None,
                            map: Optional[ArrayLike] = None, weight: Optional[ArrayLike] = None,
-                           step: Optional[int] = None) -> LossValue:
+                           teachers: Sequence[ArrayLike] = (), step: Optional[int] = None) -> LossValue:
         """Evaluate embeddings x [n, dim] (un-normalised) with labels y [n]; float32 is used where it lies.
 
-        pooled [n, c], map [n, c, h, w] and weight [dim, c] are for terms that read them. step: instead of the count so far.
+        pooled [n, c], map [n, c, h, w] and weight [dim, c] are for terms that read them, and so are teachers, what other networks
+        say of the items [n, their numbers]. Items at the end with the label -1 have no class: terms of teachers alone count
+        them. step: instead of the count so far.
         """
-        return self._evaluate(_given(embedding=x, pooled=pooled, map=map, weight=weight), y, step)
+        if len(teachers) > _N_TEACHERS:
+            raise ValueError(f"{len(teachers)} teachers; wanted at most {_N_TEACHERS}")
+        said = dict(zip(_TEACHERS, teachers))
+        return self._evaluate(_given(embedding=x, pooled=pooled, map=map, weight=weight, **said), y, step)
 
     def __call__(self, x: Any, y: Any, *, pooled: Any = None, map: Any = None, weight: Any = None, detached: Any = None,
                  step: Optional[int] = None) -> Any:

@@ -27,6 +27,24 @@ class TheProgram(support.InFolder):
                                stdout=subprocess.PIPE, env={**os.environ, "OMP_WAIT_POLICY": "passive"})
         return json.loads(found.stdout), np.load(self.path("out/grad_embedding.npy"))
 
+    def test_teachers(self) -> None:
+        x, y = support.clusters(noise=1.0)
+        said = [np.tanh(x[:, :5]), np.cos(x[:, :7])]
+        loss = kith.Loss("none", regularizers=["relational", {"name": "match", "teacher": 1}])
+        self.assertEqual(loss.reads, ["embedding", "teacher", "teacher_1"])
+        found = loss.value_and_gradient(x, y, teachers=said)
+        self.assertEqual(loss.state["match.1.weight"].shape, (7, x.shape[1]))
+        self.assertEqual(list(found.gradients), ["embedding"])
+        # Classes do not matter to them.
+        self.assertEqual(loss.value_and_gradient(x, [-1] * len(y), teachers=said).value, found.value)
+        # The softmax of the teacher's own similarities is nearest to itself.
+        same = kith.Loss("none", regularizers=[{"name": "relational", "form": "softmax"}])
+        self.assertLess(abs(same.value_and_gradient(x, y, teachers=[x]).value), 1e-6)
+        with self.assertRaisesRegex(kith.Error, "learns from a teacher, and there is none"):
+            kith.Loss("none", regularizers=["match"]).value_and_gradient(x, y)
+        with self.assertRaisesRegex(ValueError, "5 teachers; wanted at most 4"):
+            loss.value_and_gradient(x, y, teachers=[x] * 5)
+
     def test_the_same_numbers(self) -> None:
         x, y = support.clusters(noise=1.0)
         wanted, gradient = self.by_the_program(
