@@ -11,7 +11,7 @@
 /* What the command was told. */
 typedef struct search_command {
     const char *index;
-    const char *shown; /* as it was named */
+    const char *shown;           /* as it was named */
     const char *const *operands; /* images, folders, or one .npy file of vectors */
     int64_t n_operands;
     cli_list ids; /* --id */
