@@ -55,7 +55,7 @@ static void assert_done(int status, const char *text) {
 static void assert_refused(int found, int wanted, const char *text) {
     if (found != wanted) fail_msg("exit status %d, wanted %d: %s", found, wanted, output);
     assert_holds(text);
-    assert_one_line(output);
+    assert_one_line_of(output);
 }
 
 /* Twelve photos of three classes, a model and an index of them. */

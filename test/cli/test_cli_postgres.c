@@ -30,7 +30,7 @@ static void assert_refused(const char *command, int wanted, const char *text) {
     const int found = kith(command);
     if (found != wanted) fail_msg("%s: exit status %d, wanted %d: %s", command, found, wanted, output);
     assert_holds(text);
-    assert_one_line(output);
+    assert_one_line_of(output);
 }
 
 static int set_up(void **state) {

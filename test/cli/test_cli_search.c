@@ -40,7 +40,7 @@ static void assert_done(int status, const char *text) {
 static void assert_refused(int found, int wanted, const char *text) {
     if (found != wanted) fail_msg("exit status %d, wanted %d: %s", found, wanted, output);
     assert_holds(text);
-    assert_one_line(output);
+    assert_one_line_of(output);
 }
 
 static int count(const char *what) {

@@ -131,7 +131,7 @@ static void test_verification(void **state) {
         run("%s eval -e " GOLDEN "blobs_embedding.npy -y " GOLDEN "blobs_labels.npy --roc %s/roc.gif",
             testing_program(), testing_folder()),
         2);
-    assert_one_line(output);
+    assert_one_line_of(output);
     kith_array_release(&e);
 }
 
@@ -161,7 +161,7 @@ static void test_rerank(void **state) {
     kith_card_free(alone);
     assert_int_equal(run("%s eval %s --rerank kr --metric inner", testing_program(), what), 1);
     assert_holds("re-ranking goes by cosine; the metric is inner");
-    assert_one_line(output);
+    assert_one_line_of(output);
 }
 
 static void test_query_and_gallery(void **state) {
@@ -197,7 +197,7 @@ static void test_compare_says_what_differs(void **state) {
     /* Of other queries: one line. */
     assert_int_equal(run("%s eval --compare %s %s", testing_program(), a, b), 1);
     assert_holds("not the same queries: ");
-    assert_one_line(output);
+    assert_one_line_of(output);
     /* Where a result does not say what its queries came to, it is shown, without intervals of the differences. */
     assert_int_equal(run("sed -i 's/\"per_query\": {[^}]*}, //' %s", b), 0);
     assert_int_equal(run("%s eval --compare %s %s", testing_program(), a, b), 0);
@@ -216,7 +216,7 @@ static void test_compare_says_what_differs(void **state) {
     assert_holds("Unknown: what is missing");
     assert_int_equal(run("%s eval --compare %s", testing_program(), a), 2);
     assert_int_equal(run("%s eval --compare %s %s/none.json", testing_program(), a, testing_folder()), 1);
-    assert_one_line(output);
+    assert_one_line_of(output);
 }
 
 /* The same queries by two embeddings: by how much they differ, as text and as JSON. */
@@ -255,7 +255,7 @@ static void test_device(void **state) {
     const int status = run("%s eval %s --device cuda", testing_program(), what);
     if (status != 0) {
         assert_int_equal(status, 1);
-        assert_one_line(output);
+        assert_one_line_of(output);
         assert_holds("use device cpu");
     } else {
         kith_card *here = result_of(what, "here.json");
@@ -268,7 +268,7 @@ static void test_device(void **state) {
     }
     assert_int_equal(run("%s bench knn -e " GOLDEN "blobs_embedding.npy --device cude", testing_program()),
                      1);
-    assert_one_line(output);
+    assert_one_line_of(output);
 }
 
 /* The same classes as names, one to a line: the same scores, for one matrix and for two. */
@@ -335,7 +335,7 @@ static void test_mistakes_are_one_line(void **state) {
         if (status != rows[i].status)
             fail_msg("eval %s: exit %d, wanted %d: %s", rows[i].arguments, status, rows[i].status, output);
         assert_holds(rows[i].says);
-        assert_one_line(output);
+        assert_one_line_of(output);
     }
 }
 
@@ -362,7 +362,7 @@ static void test_nan_rows_and_empty_input(void **state) {
     assert_ok(kith_npy_write(y, &all, &err), &err);
     assert_int_equal(run("%s eval -e %s -y %s", testing_program(), x, y), 1);
     assert_holds("row 0 column 0 is nan");
-    assert_one_line(output);
+    assert_one_line_of(output);
     assert_int_equal(run("%s bench knn -e %s -k 3", testing_program(), x), 1);
     assert_holds("row 0 column 0 is nan");
     write_rows(x, 20, 1);
@@ -372,10 +372,10 @@ static void test_nan_rows_and_empty_input(void **state) {
     assert_ok(kith_npy_write(z, &all, &err), &err);
     assert_int_equal(run("%s eval -e %s -y %s --gallery %s", testing_program(), x, z, y), 1);
     assert_holds("the gallery is empty");
-    assert_one_line(output);
+    assert_one_line_of(output);
     write_rows(x, 0, 1);
     assert_int_equal(run("%s eval -e %s -y %s", testing_program(), x, y), 1);
-    assert_one_line(output);
+    assert_one_line_of(output);
 }
 
 /* A model on a data set, and the files it saved, judged alike; the card says where the numbers are from. */
@@ -404,7 +404,7 @@ static void test_model_and_saved_embeddings_agree(void **state) {
     assert_int_equal(
         run("%s eval --backbone convnet4 --data %s/set --resize huge", testing_program(), folder), 1);
     assert_holds("resize is 'huge'");
-    assert_one_line(output);
+    assert_one_line_of(output);
 }
 
 static void test_bench_prints_json(void **state) {
@@ -439,7 +439,7 @@ static void test_map_draws(void **state) {
                          testing_program(), path),
                      1);
     assert_holds("400 labels for 450 rows");
-    assert_one_line(output);
+    assert_one_line_of(output);
 }
 
 int main(void) {

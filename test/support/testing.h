@@ -51,7 +51,7 @@ int testing_run(char *ret_output, size_t ret_bytes, const char *fmt, ...) KITH_P
 
 /* Is the output of a command one line? Lines of progress ("embedding 12/300, 0:04 left") do not count: on a busy machine there are some. */
 bool testing_is_one_line(const char *output);
-#define assert_one_line(output_)                                                    \
+#define assert_one_line_of(output_)                                                 \
     do {                                                                            \
         if (!testing_is_one_line(output_)) fail_msg("not one line: %s", (output_)); \
     } while (0)

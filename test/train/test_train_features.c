@@ -20,7 +20,7 @@ static void assert_holds(const char *text) {
 static void assert_refused(int status, const char *text) {
     if (status != 1) fail_msg("exit status %d, wanted 1: %s", status, output);
     assert_holds(text);
-    assert_one_line(output);
+    assert_one_line_of(output);
 }
 
 static const char *make_recipe(void) {
