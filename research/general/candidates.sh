@@ -70,9 +70,9 @@ parameters() {
     settings=${2#-} embedding=256
     case $1 in googlenet | resnet50) embedding=0 ;; esac
     # shellcheck disable=SC2086
-    "$KITH" embed --backbone "$1" ${settings:+--settings $settings} --embedding $embedding --generate 1 --save "$work/model" -o "$work/x.npy" > /dev/null
-    header=$(od -An -tu8 -N8 "$work/model")
-    echo $((($(wc -c < "$work/model") - 8 - header) / 4))
+    "$KITH" embed --backbone "$1" ${settings:+--settings $settings} --embedding $embedding --generate 1 --save "$work/model.safetensors" -o "$work/x.npy" > /dev/null
+    header=$(od -An -tu8 -N8 "$work/model.safetensors")
+    echo $((($(wc -c < "$work/model.safetensors") - 8 - header) / 4))
 }
 
 echo "| network | settings | pixels | million parameters | MB in float16 | images/s | of GoogLeNet's | of ResNet-50's |"
@@ -81,7 +81,8 @@ row=0
 while read -r network settings size; do
     row=$((row + 1))
     speed=$(sort -n "$work/$row" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }')
-    echo "$network $settings $size $(parameters "$network" "$settings") $speed"
+    n=$(parameters "$network" "$settings")
+    echo "$network $settings $size $n $speed"
 done < "$work/list" > "$work/rows"
 googlenet=$(sed -n 1p "$work/rows" | awk '{ print $5 }') resnet=$(sed -n 2p "$work/rows" | awk '{ print $5 }')
 awk -v g="$googlenet" -v r="$resnet" \
