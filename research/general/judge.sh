@@ -1,20 +1,20 @@
 #!/bin/sh
 # How well models find unseen classes without any training, on four kinds of images, and how fast they are.
 #
-#     research/general/judge.sh [-o OUT] [NAME=]MODEL[@SIDE] …       R@1 of every model, then their speed
+#     research/general/judge.sh [-o OUT] [-n N] [NAME=]MODEL[@SIDE] …   R@1 of every model, then their speed; -n: N images of a class
 #     research/general/judge.sh -s [-o OUT] [NAME=]MODEL[@SIDE] …    speed alone
 #     research/general/judge.sh -t -o OUT NAME@SIDE …                only draw the table of what is in OUT
 #
 # MODEL is a file or a run; SIDE the side of its input in pixels (224). The first model is what the others are compared with. All
 # models see the same views: photos with the shorter side 8/7 of SIDE, then the centre crop; drawings squashed to SIDE, because a crop
-# cuts strokes. Results are files in OUT (judged): NAME.SET.json, and NAME.speed with the images per second of processor time on one
+# cuts strokes. Fewer images of a class make the task another one: compare results of one N only. Results are files in OUT (judged): NAME.SET.json, and NAME.speed with the images per second of processor time on one
 # thread. A result that is there is not made again.
 # Environment: KITH, IMAGES (what layout.py wrote), CUB, OMNIGLOT, ROUNDS (3).
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 KITH=${KITH:-$here/build/kith} IMAGES=${IMAGES:-data/general} CUB=${CUB:-data/CUB_200_2011} OMNIGLOT=${OMNIGLOT:-data/omniglot}
 ROUNDS=${ROUNDS:-3}
-out=judged what=all
+out=judged what=all most=1000000
 sets='cub flowers caltech omniglot'
 
 fail() {
@@ -34,19 +34,28 @@ name_of() {
     case $1 in *=*) echo "${1%%=*}" ;; *) basename "$(file_of "$1")" .safetensors ;; esac
 }
 
+# manifest SET: the judged images, at most $most of a class, as a CSV.
+manifest() {
+    case $1 in
+    cub)
+        awk '{ split($2, part, "/"); if (part[1] + 0 > 100) print $2 "," part[1] }' "$CUB/images.txt" | sed "s|^|$(cd "$CUB" && pwd)/images/|"
+        ;;
+    omniglot)
+        (cd "$OMNIGLOT/images_evaluation" && find "$PWD" -name '*.png') | sort | awk -F/ '{ print $0 "," $(NF - 2) "_" $(NF - 1) }'
+        ;;
+    *) awk -F, '$3 == "test" { print $1 "," $2 }' "$IMAGES/$1.csv" | sed "s|^|$(cd "$IMAGES" && pwd)/|" ;;
+    esac | awk -F, -v most="$most" 'BEGIN { print "path,label,split" } ++n[$2] <= most { print $0 ",test" }' > "$out/$1.csv.part"
+    mv "$out/$1.csv.part" "$out/$1.csv"
+}
+
 # judge MODEL SET
 judge() {
     name=$(name_of "$1") side=$(side_of "$1") result=$out/$(name_of "$1").$2.json
     [ ! -s "$result" ] || return 0
-    resize=shorter$((side * 8 / 7)) kind=csv
-    case $2 in
-    cub) data=$CUB kind=cub ;;
-    omniglot) data=$OMNIGLOT kind=omniglot resize=squash$side ;;
-    *) data=$IMAGES/$2.csv ;;
-    esac
-    [ -e "$data" ] || fail "$data is not there; set IMAGES, CUB and OMNIGLOT to where the images are"
+    resize=shorter$((side * 8 / 7))
+    [ "$2" != omniglot ] || resize=squash$side
     echo "$name on $2" >&2
-    "$KITH" eval "$(file_of "$1")" --data "$data" --dataset "$kind" --split test --metrics recall --resize "$resize" --crop "$side" \
+    "$KITH" eval "$(file_of "$1")" --data "$out/$2.csv" --dataset csv --split test --metrics recall --resize "$resize" --crop "$side" \
         --json > "$result.part" || fail "kith eval failed on $2"
     mv "$result.part" "$result"
 }
@@ -100,9 +109,10 @@ table() {
     done
 }
 
-while getopts o:sth option; do
+while getopts o:n:sth option; do
     case $option in
     o) out=$OPTARG ;;
+    n) most=$OPTARG ;;
     s) what=speed ;;
     t) what=table ;;
     *) sed -n '2,/^set -eu/{/^set -eu/d;s/^# \{0,1\}//;p;}' "$0" && exit 1 ;;
@@ -113,6 +123,9 @@ shift $((OPTIND - 1))
 [ $what = table ] || [ -x "$KITH" ] || fail "$KITH is not there; run make first, or set KITH"
 mkdir -p "$out"
 [ $what != all ] || for set in $sets; do
+    case $set in cub) data=$CUB/images.txt ;; omniglot) data=$OMNIGLOT/images_evaluation ;; *) data=$IMAGES/$set.csv ;; esac
+    [ -e "$data" ] || fail "$data is not there; set IMAGES, CUB and OMNIGLOT to where the images are"
+    manifest "$set"
     for model; do judge "$model" "$set"; done
 done
 [ $what = table ] || {

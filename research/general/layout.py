@@ -168,24 +168,26 @@ def lay_out(row, mirrors, out, seen, pool):
 
 
 def shards(out, where, sets):
-    """Tar files of what trains, set after set: SHARDS/00.tar, 01.tar ... A set's CSV is in front of its images."""
+    """Tar files of what trains, set after set: SHARDS/00.tar, 01.tar ... In front of a set's images is its CSV, without the judged rows."""
     os.makedirs(where, exist_ok=True)
     number, tar, size = -1, None, SHARD
     for name in sets:
         with open(os.path.join(out, name + '.csv'), newline='', encoding='utf-8') as file:
-            paths = [row['path'] for row in csv.DictReader(file) if row['split'] == 'train']
-        for path in [name + '.csv'] + paths:
-            full = os.path.join(out, path)
-            takes = 512 + -(-os.path.getsize(full) // 512) * 512
+            rows = list(csv.reader(file))
+        rows = rows[:1] + [row for row in rows[1:] if row[2] == 'train']
+        text = io.StringIO()
+        csv.writer(text, lineterminator='\n').writerows(rows)
+        for path in [name + '.csv'] + [row[0] for row in rows[1:]]:
+            data = text.getvalue().encode() if path == name + '.csv' else open(os.path.join(out, path), 'rb').read()
+            takes = 512 + -(-len(data) // 512) * 512
             if size + takes > SHARD - 20480:
                 if tar:
                     tar.close()
                 number, size = number + 1, 0
                 tar = tarfile.open(os.path.join(where, '%02d.tar' % number), 'w', format=tarfile.USTAR_FORMAT)
             info = tarfile.TarInfo(path)
-            info.size, info.mode = os.path.getsize(full), 0o644
-            with open(full, 'rb') as file:
-                tar.addfile(info, file)
+            info.size, info.mode = len(data), 0o644
+            tar.addfile(info, io.BytesIO(data))
             size += takes
     if tar:
         tar.close()
