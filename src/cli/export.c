@@ -74,6 +74,9 @@ int cmd_export(int argc, char **argv) {
     if (parsed != CLI_RUN) return parsed;
     if (!a.out) return cli_misused("export", "wants --out FILE");
     if (a.torch && a.half) return cli_misused("export", "wants --torch or --half, not both");
+    if (a.half && !cli_ends_with(a.out, ".safetensors"))
+        return cli_misused("export",
+                           "--half writes kith's own file; wanted a name that ends in .safetensors");
     if ((a.torch || a.half) && (a.onnx.tap || a.onnx.normalize))
         return cli_misused("export", "--tap and --normalize are for ONNX; a file of weights has no graph");
     a.model.weights = argv[1];
