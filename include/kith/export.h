@@ -30,6 +30,11 @@ KITH_API kith_status kith_model_export_onnx(const kith_model *model, const char 
  * transformer's class token or attention, without an ensemble's heads or a convolution before the map. */
 KITH_API kith_status kith_model_export_torch(const kith_model *model, const char *path, kith_error *err);
 
+/* Write the model file as kith_model_save does, with the weights of its layers as float16: half as large. Biases, norms and running
+ * statistics stay float32. Opened again it has the rounded weights. KITH_ENUMERIC names a tensor with a number that float16 does not
+ * reach. */
+KITH_API kith_status kith_model_export_half(const kith_model *model, const char *path, kith_error *err);
+
 /* Read weights of torchvision, timm or Cadene's models, a safetensors file or a .pth file that torch.save wrote, and
  * write them as a model file of kith. options says which backbone they are for, and may add its settings; its weights are
  * not used. Nothing in a .pth file is executed: it is read as tensors, and anything else in it is refused. */

@@ -9,6 +9,7 @@
 #include "model/handle.h"
 #include "net/onnx.h"
 #include "net/torch_names.h"
+#include "net/weights.h"
 
 KI_OPTIONS_INIT(kith_export_options, 0)
 
@@ -21,6 +22,12 @@ kith_status kith_model_export_onnx(const kith_model *model, const char *path,
                                   .normalize = o.normalize,
                                   .resize = ki_preprocess_resize(net, NULL)};
     return ki_onnx_save(net, model->params, &onnx, path, err);
+}
+
+kith_status kith_model_export_half(const kith_model *model, const char *path, kith_error *err) {
+    KI_NEED(err, model, path);
+    const kith_calibration *calibration = model->calibration.n ? &model->calibration : NULL;
+    return ki_weights_save_half(&model->net, model->params, calibration, path, err);
 }
 
 kith_status kith_model_export_torch(const kith_model *model, const char *path, kith_error *err) {

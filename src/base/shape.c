@@ -68,6 +68,23 @@ uint16_t ki_float_to_bf16(float value) {
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
+/* Adding 0.5 rounds a float below 2^-14 to multiples of 2^-24, the steps of small halves; others lose 13 bits of their fraction, and
+ * a carry into the exponent is right. */
+uint16_t ki_float_to_f16(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+    bits &= 0x7fffffffu;
+    if (bits > 0x7f800000u) return (uint16_t)(sign | 0x7e00);
+    if (bits >= 0x477ff000u) return (uint16_t)(sign | 0x7c00);
+    if (bits < 0x38800000u) {
+        const float shifted = float_from_bits(bits) + 0.5f;
+        memcpy(&bits, &shifted, sizeof bits);
+        return (uint16_t)(sign | (bits - 0x3f000000u));
+    }
+    return (uint16_t)(sign | ((bits - 0x38000000u + 0xfffu + (bits >> 13 & 1)) >> 13));
+}
+
 float ki_f16_to_float(uint16_t half) {
     const uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 1023;
     if (exponent == 31) return float_from_bits(sign | 0x7f800000u | fraction << 13);

@@ -35,5 +35,6 @@ const char *ki_shape_text(const ki_shape *shape, char *buf, size_t buf_bytes);
 float ki_f16_to_float(uint16_t half);
 float ki_bf16_to_float(uint16_t half);
 uint16_t ki_float_to_bf16(float value);
+uint16_t ki_float_to_f16(float value); /* from 65520 on: infinite */
 
 #endif

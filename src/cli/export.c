@@ -7,7 +7,7 @@
 
 typedef struct arguments {
     const char *out;
-    bool torch;
+    bool torch, half;
     kith_model_options model;
     kith_export_options onnx;
 } arguments;
@@ -31,10 +31,12 @@ static kith_status run(const arguments *a, kith_error *err) {
     kith_model *model = NULL;
     kith_status status = kith_model_open(&a->model, &model, err);
     if (status == KITH_OK)
-        status = a->torch ? kith_model_export_torch(model, a->out, err)
-                          : kith_model_export_onnx(model, a->out, &a->onnx, err);
+        status = a->torch  ? kith_model_export_torch(model, a->out, err)
+                 : a->half ? kith_model_export_half(model, a->out, err)
+                           : kith_model_export_onnx(model, a->out, &a->onnx, err);
     if (status == KITH_OK && a->torch) printf("%s: a state dict for load_state_dict\n", a->out);
-    if (status == KITH_OK && !a->torch) print_onnx(a, model);
+    if (status == KITH_OK && a->half) printf("%s: the model, its weights in float16\n", a->out);
+    if (status == KITH_OK && !a->torch && !a->half) print_onnx(a, model);
     kith_model_free(model);
     return status;
 }
@@ -48,6 +50,8 @@ int cmd_export(int argc, char **argv) {
         CLI_OUT("out|o", "FILE", &a.out, ".onnx or .safetensors", "where it goes"),
         CLI_FLAG("torch", &a.torch,
                  "write a state dict with the names of PyTorch's own models (.safetensors) instead of ONNX"),
+        CLI_FLAG("half", &a.half,
+                 "write kith's own file with float16 weights (.safetensors), half as large, instead of ONNX"),
         CLI_TEXT("tap", "NAME", &a.onnx.tap,
                  "what comes out: map, pooled, embedding or logits; default: embedding, else pooled"),
         CLI_FLAG("normalize", &a.onnx.normalize, "divide vectors by their length at the end"),
@@ -69,8 +73,12 @@ int cmd_export(int argc, char **argv) {
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     if (!a.out) return cli_misused("export", "wants --out FILE");
-    if (a.torch && (a.onnx.tap || a.onnx.normalize))
-        return cli_misused("export", "--tap and --normalize are for ONNX; a state dict has no graph");
+    if (a.torch && a.half) return cli_misused("export", "wants --torch or --half, not both");
+    if (a.half && !cli_ends_with(a.out, ".safetensors"))
+        return cli_misused("export",
+                           "--half writes kith's own file; wanted a name that ends in .safetensors");
+    if ((a.torch || a.half) && (a.onnx.tap || a.onnx.normalize))
+        return cli_misused("export", "--tap and --normalize are for ONNX; a file of weights has no graph");
     a.model.weights = argv[1];
     a.model.height = a.model.width = side;
     kith_error err = {0};

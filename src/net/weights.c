@@ -260,8 +260,28 @@ bool ki_weights_read_origin(const kith_tensors *tensors, ki_weights_origin *ret_
     return true;
 }
 
-kith_status ki_weights_save(const ki_net *net, const ki_params *params, const ki_weights_origin *origin,
-                            const kith_calibration *calibration, const char *path, kith_error *err) {
+/* Floats become halves in the first half of their memory. */
+static kith_status narrow(const char *name, kith_array *array, kith_error *err) {
+    const int64_t n = kith_array_count(array);
+    const float *values = array->data;
+    uint16_t *halves = array->data;
+    for (int64_t i = 0; i < n; i++) {
+        const float value = values[i];
+        const uint16_t half = ki_float_to_f16(value);
+        if (!isfinite(ki_f16_to_float(half))) {
+            ki_fail(err, KITH_ENUMERIC, "tensor %s holds %g at %lld; float16 reaches 65504", name,
+                    (double)value, (long long)i);
+            return ki_hint(err, KITH_ENUMERIC, "keep this model in float32");
+        }
+        halves[i] = half;
+    }
+    array->dtype = KITH_F16;
+    return KITH_OK;
+}
+
+static kith_status save(const ki_net *net, const ki_params *params, const ki_weights_origin *origin,
+                        const kith_calibration *calibration, bool is_half, const char *path,
+                        kith_error *err) {
     kith_status status;
     kith_tensors_writer *writer = NULL;
     const int n = ki_params_count(params);
@@ -277,6 +297,7 @@ kith_status ki_weights_save(const ki_net *net, const ki_params *params, const ki
         KI_CHECK(kith_array_init(KITH_F32, param->shape.n_dims, param->shape.dim, &arrays[i], err));
         KI_CHECK(ki_params_get(params, param, arrays[i].data, err));
         KI_CHECK(ki_adapt_merge(net, params, param, arrays[i].data, err));
+        if (is_half && param->shape.n_dims > 1) KI_CHECK(narrow(param->name, &arrays[i], err));
         KI_CHECK(kith_tensors_writer_add(writer, param->name, &arrays[i], err));
     }
     KI_CHECK(kith_tensors_writer_save(writer, path, err));
@@ -285,4 +306,14 @@ done:
     for (int i = 0; arrays && i < n; i++) kith_array_release(&arrays[i]);
     ki_free(arrays);
     return status;
+}
+
+kith_status ki_weights_save(const ki_net *net, const ki_params *params, const ki_weights_origin *origin,
+                            const kith_calibration *calibration, const char *path, kith_error *err) {
+    return save(net, params, origin, calibration, false, path, err);
+}
+
+kith_status ki_weights_save_half(const ki_net *net, const ki_params *params,
+                                 const kith_calibration *calibration, const char *path, kith_error *err) {
+    return save(net, params, NULL, calibration, true, path, err);
 }

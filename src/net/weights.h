@@ -29,6 +29,10 @@ typedef struct ki_weights_origin {
 /* Write all parameters (with LoRA those of the plain network, net/adapt.h) and the net's metadata, with the origin's and the calibration's (NULL: none) beside them. */
 kith_status ki_weights_save(const ki_net *net, const ki_params *params, const ki_weights_origin *origin,
                             const kith_calibration *calibration, const char *path, kith_error *err);
+/* The same without an origin, and with the weights of layers (tensors of two axes or more) as float16: half as large. Biases, norms and
+ * running statistics stay float32. KITH_ENUMERIC names a tensor with a number that float16 does not reach. */
+kith_status ki_weights_save_half(const ki_net *net, const ki_params *params,
+                                 const kith_calibration *calibration, const char *path, kith_error *err);
 /* false: the file does not say. */
 bool ki_weights_read_origin(const kith_tensors *tensors, ki_weights_origin *ret_origin);
 

@@ -68,6 +68,34 @@ static void test_f16(void **state) {
     assert_true(isnan(ki_f16_to_float(0x7e00)));
 }
 
+/* Every half is a float and comes back as itself. */
+static void test_f16_round_trip(void **state) {
+    (void)state;
+    for (uint32_t half = 0; half < 0x10000; half++) {
+        const float value = ki_f16_to_float((uint16_t)half);
+        if (isnan(value))
+            assert_true(isnan(ki_f16_to_float(ki_float_to_f16(value))));
+        else
+            assert_int_equal(ki_float_to_f16(value), half);
+    }
+}
+
+/* Between every two neighbours: below the middle down, above it up, and the middle itself to the even one. */
+static void test_f16_rounds_to_nearest_even(void **state) {
+    (void)state;
+    for (uint16_t half = 0; half < 0x7bff; half++) {
+        const float low = ki_f16_to_float(half), high = ki_f16_to_float(half + 1);
+        const float middle = low + (high - low) / 2;
+        assert_int_equal(ki_float_to_f16(middle), half + (half & 1));
+        assert_int_equal(ki_float_to_f16(nextafterf(middle, 0)), half);
+        assert_int_equal(ki_float_to_f16(nextafterf(middle, INFINITY)), half + 1);
+        assert_int_equal(ki_float_to_f16(-middle), 0x8000 | (half + (half & 1)));
+    }
+    assert_int_equal(ki_float_to_f16(nextafterf(65520, 0)), 0x7bff);
+    assert_int_equal(ki_float_to_f16(65520), 0x7c00); /* half way to a number that there is not */
+    assert_int_equal(ki_float_to_f16(-1e30f), 0xfc00);
+}
+
 /* Every bfloat16 is a float and comes back as itself. */
 static void test_bf16_round_trip(void **state) {
     (void)state;
@@ -96,6 +124,8 @@ int main(void) {
         cmocka_unit_test(test_text_and_its_cut),
         cmocka_unit_test(test_dtypes),
         cmocka_unit_test(test_f16),
+        cmocka_unit_test(test_f16_round_trip),
+        cmocka_unit_test(test_f16_rounds_to_nearest_even),
         cmocka_unit_test(test_bf16_round_trip),
         cmocka_unit_test(test_bf16_rounds_to_nearest_even),
     };

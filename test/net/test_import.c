@@ -1,7 +1,8 @@
-/* kith import and kith export --torch: state dicts of PyTorch in and out, as a user types them. */
+/* kith import, kith export --torch and --half: state dicts of PyTorch in and out, and half-width files, as a user types them. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "kith/array.h"
 #include "support/testing.h"
@@ -94,6 +95,37 @@ static void test_round_trip(void **state) {
     kith_tensors_free(again);
 }
 
+/* Half as large, read as any model; what it cannot be is refused before anything is written. */
+static void test_half(void **state) {
+    (void)state;
+    const char *program = testing_program();
+    assert_int_equal(run("%s embed --backbone convnet4 --embedding 8 --seed 5 --save %s --generate 2",
+                         program, in_folder("own.safetensors")),
+                     0);
+    assert_int_equal(
+        run("%s export %s --half -o %s", program, in_folder("own.safetensors"), in_folder("h.safetensors")),
+        0);
+    assert_non_null(strstr(output, "the model, its weights in float16"));
+    kith_tensors *half = open_tensors("h.safetensors");
+    kith_array a;
+    kith_error err;
+    assert_ok(kith_tensors_get(half, "conv2.weight", &a, &err), &err);
+    assert_int_equal(a.dtype, KITH_F16);
+    assert_ok(kith_tensors_get(half, "bn2.running_var", &a, &err), &err);
+    assert_int_equal(a.dtype, KITH_F32);
+    kith_tensors_free(half);
+    assert_int_equal(run("%s embed %s --generate 2", program, in_folder("h.safetensors")), 0);
+    static const char *const misused[] = {"--torch -o %s/no.safetensors", "--normalize -o %s/no.safetensors",
+                                          "--tap map -o %s/no.safetensors", "-o %s/no.onnx"};
+    for (size_t i = 0; i < N_ROWS(misused); i++) {
+        char arguments[400];
+        snprintf(arguments, sizeof arguments, misused[i], testing_folder());
+        assert_int_equal(run("%s export %s --half %s", program, in_folder("own.safetensors"), arguments), 2);
+    }
+    assert_int_not_equal(access(in_folder("no.safetensors"), F_OK), 0);
+    assert_int_not_equal(access(in_folder("no.onnx"), F_OK), 0);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     static const struct {
@@ -158,10 +190,8 @@ static void test_no_weights(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pth),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_no_weights),
+        cmocka_unit_test(test_pth),      cmocka_unit_test(test_round_trip), cmocka_unit_test(test_half),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_no_weights),
     };
     return cmocka_run_group_tests_name("net/import", tests, NULL, testing_tear_down);
 }

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/shape.h"
+#include "kith/export.h"
 #include "kith/model.h"
 #include "support/testing.h"
 
@@ -263,6 +265,83 @@ static void test_metadata(void **state) {
     assert_refused(&options, KITH_EIO, "/nowhere/at.safetensors");
 }
 
+/* A file of halves has half-width layers and exact vectors, opens as a model with the rounded weights, and says the same of itself. */
+static void test_half(void **state) {
+    (void)state;
+    kith_error err = {0};
+    char half[300];
+    snprintf(half, sizeof half, "%s/half.safetensors", testing_folder());
+    kith_model_options options = base();
+    options.weights = NULL;
+    options.seed = 5;
+    options.embedding = 4;
+    kith_model *model = open_ok(&options), *again = NULL;
+    assert_ok(kith_model_export_half(model, half, &err), &err);
+    kith_tensors *tensors = NULL;
+    assert_ok(kith_tensors_open(half, &tensors, &err), &err);
+    assert_string_equal(kith_tensors_metadata(tensors, "kith.backbone"), "convnet4");
+    kith_tensors_free(tensors);
+    assert_ok(kith_model_open(&(kith_model_options){.size = sizeof options, .weights = half}, &again, &err),
+              &err);
+    assert_int_equal(kith_model_param_count(again), kith_model_param_count(model));
+    kith_model_param param;
+    int n_rounded = 0;
+    for (int i = 0; kith_model_param_at(model, i, &param); i++) {
+        float *wanted = ki_alloc((size_t)param.n, sizeof *wanted),
+              *found = ki_alloc((size_t)param.n, sizeof *found);
+        assert_non_null(wanted);
+        assert_non_null(found);
+        assert_ok(kith_model_param_get(model, i, wanted, &err), &err);
+        assert_ok(kith_model_param_get(again, i, found, &err), &err);
+        for (int64_t k = 0; k < param.n; k++) {
+            const float value = param.n_dims > 1 ? ki_f16_to_float(ki_float_to_f16(wanted[k])) : wanted[k];
+            if (found[k] != value)
+                fail_msg("%s[%lld] is %a, wanted %a", param.name, (long long)k, (double)found[k],
+                         (double)value);
+            n_rounded += value != wanted[k];
+        }
+        ki_free(wanted);
+        ki_free(found);
+    }
+    assert_true(n_rounded > 1000);
+    kith_model_free(again);
+    kith_model_free(model);
+}
+
+/* Nothing is written when a weight does not fit; a running variance of any size does. */
+static void test_half_out_of_range(void **state) {
+    (void)state;
+    kith_error err = {0};
+    char half[300];
+    snprintf(half, sizeof half, "%s/large.safetensors", testing_folder());
+    kith_model_options options = base();
+    options.weights = NULL;
+    kith_model *model = open_ok(&options);
+    kith_model_param param;
+    for (int i = 0; kith_model_param_at(model, i, &param); i++) {
+        float *values = ki_alloc((size_t)param.n, sizeof *values);
+        assert_non_null(values);
+        assert_ok(kith_model_param_get(model, i, values, &err), &err);
+        if (!strcmp(param.name, "conv2.weight")) values[3] = -65520;
+        if (!strcmp(param.name, "bn2.running_var")) values[0] = 1e9f;
+        assert_ok(kith_model_param_set(model, i, values, &err), &err);
+        ki_free(values);
+    }
+    assert_int_equal(kith_model_export_half(model, half, &err), KITH_ENUMERIC);
+    if (!strstr(err.message, "conv2.weight holds -65520 at 3")) fail_msg("%s", err.message);
+    assert_int_not_equal(access(half, F_OK), 0);
+    for (int i = 0; kith_model_param_at(model, i, &param); i++) {
+        if (strcmp(param.name, "conv2.weight") != 0) continue;
+        float *values = ki_alloc((size_t)param.n, sizeof *values);
+        assert_non_null(values);
+        for (int64_t k = 0; k < param.n; k++) values[k] = 65504;
+        assert_ok(kith_model_param_set(model, i, values, &err), &err);
+        ki_free(values);
+    }
+    assert_ok(kith_model_export_half(model, half, &err), &err);
+    kith_model_free(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types_and_leading_axes),
@@ -271,6 +350,8 @@ int main(void) {
         cmocka_unit_test(test_many_are_cut),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_half),
+        cmocka_unit_test(test_half_out_of_range),
     };
     return cmocka_run_group_tests_name("net/weights", tests, NULL, NULL);
 }
