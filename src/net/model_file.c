@@ -416,13 +416,18 @@ static kith_status write_told(const ki_net *net, kith_tensors_writer *writer, ki
                                         ki_numbers_text(ground, 3, text, sizeof text), err);
 }
 
-kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err) {
+kith_status ki_model_metadata_write_settings(const ki_net *net, kith_tensors_writer *writer,
+                                             kith_error *err) {
     char settings[KI_SETTINGS_TEXT], input[64];
-    const metadata rows[] = {{format_key, format_version},
-                             {"kith.backbone", net->backbone->name},
-                             {"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
+    const metadata rows[] = {{"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
                              {"kith.input", input_text(net, input, sizeof input)}};
     KI_TRY(write_rows(rows, sizeof rows / sizeof rows[0], writer, err));
     if (!ki_net_takes_vectors(net)) KI_TRY(write_images(net, writer, err));
     return write_told(net, writer, err);
+}
+
+kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err) {
+    const metadata rows[] = {{format_key, format_version}, {"kith.backbone", net->backbone->name}};
+    KI_TRY(write_rows(rows, sizeof rows / sizeof rows[0], writer, err));
+    return ki_model_metadata_write_settings(net, writer, err);
 }

@@ -33,5 +33,7 @@ kith_status ki_model_file_describe(const kith_model_options *options, const kith
                                    ki_params **ret_params, kith_error *err);
 
 kith_status ki_model_metadata_write(const ki_net *net, kith_tensors_writer *writer, kith_error *err);
+/* Without the network's name, which says that the tensors have kith's own names: what else decides an embedding. */
+kith_status ki_model_metadata_write_settings(const ki_net *net, kith_tensors_writer *writer, kith_error *err);
 
 #endif

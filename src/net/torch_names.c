@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "net/adapt.h"
+#include "net/model_file.h"
 
 enum { LONGEST = KI_NAMES_LONGEST };
 
@@ -90,6 +91,7 @@ kith_status ki_torch_save(const ki_net *net, const ki_params *params, const char
     KI_CHECK(ki_zalloc_or(&arrays, (size_t)n, sizeof *arrays, "the model's tensors", err));
     KI_CHECK(kith_tensors_writer_new(&writer, err));
     KI_CHECK(kith_tensors_writer_metadata(writer, "format", "pt", err));
+    KI_CHECK(ki_model_metadata_write_settings(net, writer, err)); /* for kith; PyTorch does not look */
     for (int i = 0; i < n; i++)
         KI_CHECK(add_param(net, params, ki_params_at(params, i), writer, &arrays[i], err));
     KI_CHECK(kith_tensors_writer_save(writer, path, err));

@@ -193,6 +193,34 @@ static void test_round_trip(void **state) {
     }
 }
 
+/* Of what the tensors do not say, kith finds in the file what it wrote there: heads, functions, eps, pooling. */
+static void test_settings_come_back(void **state) {
+    (void)state;
+    for (size_t i = 0; i < N_ROWS(nets); i++) {
+        KITH_OPTIONS(kith_model_options, options);
+        float *first, *again;
+        int64_t n, m;
+        options.backbone = nets[i].backbone;
+        options.settings = nets[i].settings;
+        options.pool = nets[i].pool;
+        options.height = options.width = SIDE;
+        options.seed = 9;
+        embed(&options, &first, &n);
+        KITH_OPTIONS(kith_model_options, named);
+        named.backbone = nets[i].backbone;
+        named.weights = file("t.safetensors");
+        embed(&named, &again, &m);
+        assert_int_equal(n, m);
+        for (int64_t k = 0; k < n; k++) {
+            if (first[k] != again[k])
+                fail_msg("%s %s: number %lld is %g, wanted %g", nets[i].backbone, nets[i].settings,
+                         (long long)k, (double)again[k], (double)first[k]);
+        }
+        free(first);
+        free(again);
+    }
+}
+
 static void test_refusals(void **state) {
     (void)state;
     static const struct {
@@ -220,6 +248,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_settings_come_back),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests_name("net/torch_names", tests, NULL, testing_tear_down);
