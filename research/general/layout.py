@@ -204,7 +204,7 @@ def main(argv):
     if unknown:
         sys.exit('%s has no set %s' % (argv[0], ', '.join(sorted(unknown))))
     os.makedirs(out, exist_ok=True)
-    seen = set()
+    seen, left = set(), set(only)
     with Pool(int(os.environ.get('WORKERS', '2'))) as pool:
         for row in rows:
             if only and row['set'] not in only:  # what comes before still takes its blobs, so that a part gives the same bytes as the whole
@@ -212,6 +212,9 @@ def main(argv):
                 seen.update(b for c in choose(entries, int(row['cap']), seen)[0].values() for b in c)
                 continue
             lay_out(row, mirrors, out, seen, pool)
+            left.discard(row['set'])
+            if only and not left:
+                return
 
 
 if __name__ == '__main__':
