@@ -157,6 +157,18 @@ static const struct {
     {"efficientnet_b0", "width=0.25,depth=0.25", "avg"},
 };
 
+/* Vectors of nets[i], which are freed. */
+static void assert_same(size_t i, float *wanted, int64_t n, float *found, int64_t m) {
+    assert_int_equal(n, m);
+    for (int64_t k = 0; k < n; k++) {
+        if (wanted[k] != found[k])
+            fail_msg("%s %s: number %lld is %g, wanted %g", nets[i].backbone, nets[i].settings, (long long)k,
+                     (double)found[k], (double)wanted[k]);
+    }
+    free(wanted);
+    free(found);
+}
+
 /* A network of less than its usual width has to be named. Which function is between two layers a state dict does not say. */
 static void test_round_trip(void **state) {
     (void)state;
@@ -182,14 +194,7 @@ static void test_round_trip(void **state) {
         KITH_OPTIONS(kith_model_options, plain);
         plain.weights = to;
         embed(&plain, &again, &m);
-        assert_int_equal(n, m);
-        for (int64_t k = 0; k < n; k++) {
-            if (first[k] != again[k])
-                fail_msg("%s: number %lld is %g, wanted %g", nets[i].settings, (long long)k, (double)again[k],
-                         (double)first[k]);
-        }
-        free(first);
-        free(again);
+        assert_same(i, first, n, again, m);
     }
 }
 
@@ -210,14 +215,7 @@ static void test_settings_come_back(void **state) {
         named.backbone = nets[i].backbone;
         named.weights = file("t.safetensors");
         embed(&named, &again, &m);
-        assert_int_equal(n, m);
-        for (int64_t k = 0; k < n; k++) {
-            if (first[k] != again[k])
-                fail_msg("%s %s: number %lld is %g, wanted %g", nets[i].backbone, nets[i].settings,
-                         (long long)k, (double)again[k], (double)first[k]);
-        }
-        free(first);
-        free(again);
+        assert_same(i, first, n, again, m);
     }
 }
 
