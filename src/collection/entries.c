@@ -36,7 +36,7 @@ kith_status kith_cache_folder(const char *given, char *ret_folder, size_t bytes,
     KI_TRY(ki_cache_folder(given, &folder, err));
     const size_t n = strlen(folder.s);
     if (n >= bytes)
-        return ki_fail(err, KITH_EINVAL, "the cache's path is longer than %zu bytes: %.60s…", bytes - 1,
+        return ki_fail(err, KITH_EINVAL, "the cache's path does not fit into %zu bytes: %.60s…", bytes,
                        folder.s);
     memcpy(ret_folder, folder.s, n + 1);
     return KITH_OK;
