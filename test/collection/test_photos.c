@@ -323,9 +323,10 @@ static void test_a_record_of_others(void **state) {
     *strrchr(entry, '/') = '\0';
     kith_photos_free(photos);
     snprintf(path, sizeof path, "%s/entry.json", entry);
-    static const char *const bad[] = {"{}", "no JSON",
-                                      "{\"format\": 1, \"photos\": \"/other\", \"model\": \"\", "
-                                      "\"model_sha256\": \"\", \"preprocess\": \"\"}"};
+    static const char other[] =
+        "{\"format\": 1, \"photos\": \"/other\", \"model\": \"\", \"model_sha256\": \"\", "
+        "\"preprocess\": \"\"}";
+    static const char *const bad[] = {"{}", "no JSON", other};
     for (size_t i = 0; i < N_ROWS(bad); i++) {
         testing_write(path, bad[i]);
         assert_int_equal(kith_photos_open(made_path("photos"), NULL, &photos, &err), KITH_EFORMAT);

@@ -4,11 +4,11 @@
 #include "base/rng.h"
 #include "objective/cases.h"
 
-enum { M = 20, D = 8, C = 6, H = 3, N_CLASSES = 7 };
+enum { M = 20, D = 8, C = 6, H = 3, W = 5, N_CLASSES = 7 };
 
-static ki_real x[M * D], pooled[M * C], map[M * C * H * H], weight[D * C];
+static ki_real x[M * D], pooled[M * C], map[M * C * H * H], weight[D * C], teacher[M * W];
 static int32_t label[M];
-static const ki_sizes sizes = {.n_classes = N_CLASSES, .embedding = D, .pooled = C, .map = C};
+static const ki_sizes sizes = {.n_classes = N_CLASSES, .embedding = D, .pooled = C, .map = C, .teacher = {W}};
 
 static ki_batch make_batch(void) {
     ki_rng rng = ki_rng_at(3, KI_RNG_TEST, 0, 0);
@@ -19,11 +19,13 @@ static ki_batch make_batch(void) {
     for (int i = 0; i < M * C; i++) pooled[i] = (ki_real)fabs(ki_rng_normal(&rng));
     for (int i = 0; i < M * C * H * H; i++) map[i] = (ki_real)fabs(ki_rng_normal(&rng));
     for (int i = 0; i < D * C; i++) weight[i] = (ki_real)ki_rng_normal(&rng);
+    for (int i = 0; i < M * W; i++) teacher[i] = (ki_real)ki_rng_normal(&rng);
     ki_batch batch = {.m = M, .label = label};
     batch.tap[KI_TAP_EMBEDDING] = (ki_tap_data){.data = x, .rows = M, .cols = D};
     batch.tap[KI_TAP_POOLED] = (ki_tap_data){.data = pooled, .rows = M, .cols = C};
     batch.tap[KI_TAP_MAP] = (ki_tap_data){.data = map, .rows = M, .cols = C * H * H, .c = C, .hw = H * H};
     batch.tap[KI_TAP_WEIGHT] = (ki_tap_data){.data = weight, .rows = D, .cols = C};
+    batch.tap[KI_TAP_TEACHER] = (ki_tap_data){.data = teacher, .rows = M, .cols = W};
     return batch;
 }
 

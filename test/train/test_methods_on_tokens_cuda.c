@@ -24,6 +24,7 @@ typedef struct side {
     ki_backend *backend;
     ki_net net;
     ki_params *params;
+    ki_teacher teacher;
     float *gradient; /* of all parameters, of the last step */
     double first;    /* squares of the first layer's */
     ki_learner_values values;
@@ -53,6 +54,9 @@ static void open_side(side *s, const char *device) {
     s->backend = op_backend(device, &(ki_backend_options){.deterministic = true});
     assert_ok(ki_net_init(&net, &s->net, &err), &err);
     assert_ok(ki_params_new(s->net.graph, s->backend, &s->params, &err), &err);
+    assert_ok(ki_net_init(&net, &s->teacher.net, &err), &err);
+    assert_ok(ki_params_new(s->teacher.net.graph, s->backend, &s->teacher.params, &err), &err);
+    assert_ok(ki_params_init(s->teacher.params, 4, &err), &err);
     ki_arena_release(&arena);
 }
 
@@ -71,6 +75,7 @@ static int close_both(void **state) {
     for (int i = 0; i < 2; i++) {
         ki_params_free(sides[i].params);
         ki_net_release(&sides[i].net);
+        ki_teacher_release(&sides[i].teacher);
         ki_backend_close(sides[i].backend);
     }
     return 0;
@@ -96,7 +101,8 @@ static int64_t read_gradient(side *s) {
 
 /* One step from the first values. Returns how many numbers the gradient has. */
 static int64_t step(side *s, const char *recipe) {
-    const ki_sizes sizes = {.n_classes = N_CLASSES, .embedding = DIM, .pooled = WIDTH, .map = WIDTH};
+    const ki_sizes sizes = {
+        .n_classes = N_CLASSES, .embedding = DIM, .pooled = WIDTH, .map = WIDTH, .teacher = {DIM}};
     kith_error err = {0};
     made m = made_of(recipe, &sizes);
     ki_arena arena = {0};
@@ -113,6 +119,8 @@ static int64_t step(side *s, const char *recipe) {
                                           .batch = IMAGES,
                                           .n_micro = 1,
                                           .seed = 3,
+                                          .teacher = &s->teacher,
+                                          .n_teachers = 1,
                                           .optim = &how};
     assert_ok(ki_learner_new(&settings, &learner, &err), &err);
     const ki_learner_batch batch = {.n = IMAGES, .data = images, .label = labels};
