@@ -6,6 +6,7 @@
 For each network and each of two sizes of images, prints how far kith's features are from the library's (float32, relative to the largest)
 and whether that is within 1e-5. Needs torch, torchvision, transformers, safetensors and Pillow. Exit status 1 if one is farther."""
 import argparse
+import copy
 import json
 import os
 import subprocess
@@ -102,10 +103,11 @@ def save(model, folder):
 def compare(kith, device, name, make, features, options, sizes):
     torch.manual_seed(5)
     np.random.seed(5)
-    model, worst = shaken(make()), 0.0
+    first, worst = shaken(make()), 0.0
     with tempfile.TemporaryDirectory() as folder:
-        weights = save(model, folder)
+        weights = save(first, folder)
         for side in sizes:
+            model = copy.deepcopy(first)  # transformers' Swin remembers the window of an earlier image
             pixels = np.random.randint(0, 256, (2, side // 8, side // 8, 3), np.uint8).repeat(8, 1).repeat(8, 2)
             pixels = np.pad(pixels, ((0, 0), (0, side - pixels.shape[1]), (0, side - pixels.shape[2]), (0, 0)), mode="edge")
             paths = [folder + "/%d.png" % i for i in range(2)]

@@ -57,6 +57,8 @@ static void open_side(side *s, const char *device) {
     assert_ok(ki_net_init(&net, &s->teacher.net, &err), &err);
     assert_ok(ki_params_new(s->teacher.net.graph, s->backend, &s->teacher.params, &err), &err);
     assert_ok(ki_params_init(s->teacher.params, 4, &err), &err);
+    s->teacher.net.preprocess =
+        (kith_preprocess){.scale = 1, .std = {1, 1, 1}}; /* it sees what the network sees */
     ki_arena_release(&arena);
 }
 
@@ -112,7 +114,9 @@ static int64_t step(side *s, const char *recipe) {
     parse(&arena, "{name: adamw, lr: 1e-3, steps: 1, clip: 1, layer_decay: 0.7}", &optim);
     assert_ok(ki_optim_parse(optim, &how, &err), &err);
     assert_ok(ki_params_init(s->params, 3, &err), &err);
+    const kith_transform as_it_is = {.pixel_scale = 1, .std = {1, 1, 1}};
     const ki_learner_settings settings = {.backend = s->backend,
+                                          .transform = &as_it_is,
                                           .net = &s->net,
                                           .params = s->params,
                                           .objective = m.objective,
