@@ -11,6 +11,7 @@ command -v qemu-x86_64 >/dev/null || { echo "qemu-x86_64 is not installed (scrip
 . "$(dirname "$0")/common.sh"
 [ $# -gt 0 ] || set -- Haswell Westmere kvm64 qemu64
 export OMP_NUM_THREADS=1
+unset OPENBLAS_CORETYPE # kernels chosen for this machine would be an illegal instruction on another
 cd "$work" || exit 1
 make_data 8 4 4
 
