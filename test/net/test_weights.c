@@ -1,6 +1,7 @@
 /* Weight files into nets: what is accepted, and the one line that lists what does not fit. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

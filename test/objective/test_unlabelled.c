@@ -131,12 +131,13 @@ static void test_every_regularizer(void **state) {
 /* What counts all rows does not look at classes at all. */
 static void test_terms_of_teachers_count_all(void **state) {
     (void)state;
+    static const char three[] =
+        "loss: none\n"
+        "regularizers: [{name: match, form: squared}, {name: relational}, {name: match, teacher: 1}]";
     static const char *const recipes[] = {
         "loss: none\nregularizers: [{name: relational}]",
         "loss: none\nregularizers: [{name: relational, form: softmax, teacher: 1}]",
-        "loss: none\nregularizers: [{name: match}]",
-        "loss: none\nregularizers: [{name: match, form: squared}, {name: relational}, {name: match, teacher: "
-        "1}]"};
+        "loss: none\nregularizers: [{name: match}]", three};
     static taps t;
     static outcome found, wanted;
     kith_error err = {0};
