@@ -29,6 +29,7 @@ typedef struct ki_conv_problem {
     bool has_bias, has_relu; /* forward */
     bool adds;               /* diff_src: added to what is there */
     bool plain_weights;      /* diff_weights: the master's gradient has the packed form (1x1) */
+    bool is_product;         /* only products are tried: of a linear layer */
 } ki_conv_problem;
 
 /* The channels of the source that one output channel reads. */

@@ -28,6 +28,7 @@ size_t ki_conv_way_workspace_bytes(const ki_conv_way *w) {
 bool ki_conv_way_accumulates(const ki_conv_way *w) {
     return w->problem.pass == KI_CONV_DIFF_WEIGHTS && w->kind == KI_WAY_LT;
 }
+bool ki_conv_way_is_plain(const ki_conv_way *w) { return w->kind == KI_WAY_PLAIN; }
 ki_number ki_conv_way_diff_type(const ki_conv_way *w) {
     return w->kind == KI_WAY_CUDNN ? w->problem.type : KI_NUMBER_FLOAT;
 }
