@@ -152,7 +152,7 @@ static kith_status give_part(ki_plan *plan, int s, int k, kith_error *err) {
         read_at(plan, slice, src_back);
         return add_part(src, (ki_part){slice, false}, err);
     }
-    if (step->info.shares_diff) {
+    if (step->info.shares_diff || (step->info.shares_added && k == 1)) {
         read_at(plan, step->diff, src_back);
         step->diff_shared = true;
         return add_part(src, (ki_part){step->diff, true}, err);

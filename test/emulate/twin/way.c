@@ -68,8 +68,10 @@ static void forward_run(void *args) {
                     (int)width, w, (int)width, 0, out, (int)p->oc);
         for (int64_t i = 0; i < pixels * p->oc; i++) {
             const int64_t o = i % p->oc;
-            const float value = out[i] + (p->has_bias ? a->io.bias[o] : 0);
-            put(p->type, a->io.dst, dst_at(p, n, i / p->oc) + o, p->has_relu && !(value > 0) ? 0 : value);
+            const int64_t at = dst_at(p, n, i / p->oc) + o;
+            const float value =
+                out[i] + (p->has_bias ? a->io.bias[o] : 0) + (p->adds ? get(p->type, a->io.added, at) : 0);
+            put(p->type, a->io.dst, at, p->has_relu && !(value > 0) ? 0 : value);
         }
     }
     free(w);

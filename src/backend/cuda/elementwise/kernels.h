@@ -77,7 +77,7 @@ typedef struct ki_cuda_glu_args {
 cudaError_t ki_cuda_glu_apply(cudaStream_t stream, const ki_cuda_glu_args *args, bool is_backward);
 
 /* dst = a * x + b * y + bias, with hw pixels to a row: a and b are factors for each channel, a_step and b_step floats from one row to the
- * next (0: the same for all rows), bias for each channel. y and bias may be NULL. */
+ * next (0: the same for all rows), bias for each channel. y, b (then 1) and bias may be NULL. */
 typedef struct ki_cuda_mix_args {
     bool is_bf16;
     int64_t n, c, hw, x_pitch, y_pitch, dst_pitch, a_step, b_step;

@@ -2,15 +2,17 @@
 #include "backend/cuda/elementwise/kernels.h"
 #include "backend/cuda/op.h"
 
-static cudaError_t scale(const cuda_op *op, const void *src, const ki_cuda_map *src_map, void *dst,
-                         const ki_cuda_map *dst_map) {
+static cudaError_t scale(const cuda_op *op, const void *src, const ki_cuda_map *src_map, const void *other,
+                         void *dst, const ki_cuda_map *dst_map) {
     const ki_cuda_mix_args mix = {.is_bf16 = op->dst.is_bf16,
                                   .n = op->dst.n,
                                   .c = op->dst.c,
                                   .hw = 1,
                                   .x_pitch = src_map->pitch,
                                   .dst_pitch = dst_map->pitch,
+                                  .y_pitch = other ? op->src[1].pitch : 0,
                                   .x = src,
+                                  .y = other,
                                   .dst = dst,
                                   .a = op->b.param[KI_W].value};
     return ki_cuda_mix(ki_cuda_op_stream(op), &mix);
@@ -44,13 +46,15 @@ static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_ke
     KI_TRY(ki_cuda_op_new(&ki_cuda_layer_scale, backend, spec, NULL, ret_kernel, err));
     *ret_info = (ki_kernel_info){
         .scratch_bytes = spec->mode == KI_TRAIN ? (size_t)(stretches * m.c) * sizeof(float) : 0,
-        .backward_reads_src = true};
+        .backward_reads_src = true,
+        .shares_added = spec->has_add};
     return KITH_OK;
 }
 
 static kith_status forward(ki_kernel *kernel, kith_error *err) {
     const cuda_op *op = ki_cuda_op_of(kernel);
-    KI_CUDA(scale(op, op->b.src[0], &op->src[0], op->b.dst, &op->dst));
+    KI_CUDA(
+        scale(op, op->b.src[0], &op->src[0], op->spec.has_add ? op->b.src[1] : NULL, op->b.dst, &op->dst));
     return KITH_OK;
 }
 
@@ -59,7 +63,7 @@ static kith_status backward(ki_kernel *kernel, kith_error *err) {
     if (op->spec.wants_diff_params && op->b.param[KI_W].diff)
         KI_CUDA(diff_both(op));
     else if (op->b.diff_src[0])
-        KI_CUDA(scale(op, op->b.diff_dst[0], &op->dst, op->b.diff_src[0], &op->src[0]));
+        KI_CUDA(scale(op, op->b.diff_dst[0], &op->dst, NULL, op->b.diff_src[0], &op->src[0]));
     return KITH_OK;
 }
 
@@ -67,4 +71,5 @@ const ki_kernel_type ki_cuda_layer_scale = {.create = create,
                                             .bind = ki_cuda_op_bind,
                                             .forward = forward,
                                             .backward = backward,
-                                            .free = ki_cuda_op_free};
+                                            .free = ki_cuda_op_free,
+                                            .fuses_add = true};

@@ -20,14 +20,14 @@ __global__ void __launch_bounds__(THREADS)
     const uint32_t pixel = ki_divide(item, packs), c = (item - pixel * packs.by) * V,
                    row = ki_divide(pixel, hw);
     const float *a = m.a + (int64_t)row * m.a_step + c;
-    const float *b = m.y ? m.b + (int64_t)row * m.b_step + c : nullptr;
+    const float *b = m.b ? m.b + (int64_t)row * m.b_step + c : nullptr;
     ki_floats<T, V> x, y;
     x.load(static_cast<const T *>(m.x) + (int64_t)pixel * m.x_pitch + c);
     if (m.y) y.load(static_cast<const T *>(m.y) + (int64_t)pixel * m.y_pitch + c);
 #pragma unroll
     for (int i = 0; i < V; i++) {
         x.v[i] *= a[i];
-        if (m.y) x.v[i] = fmaf(y.v[i], b[i], x.v[i]);
+        if (m.y) x.v[i] = b ? fmaf(y.v[i], b[i], x.v[i]) : x.v[i] + y.v[i];
         if (m.bias) x.v[i] += m.bias[c + i];
     }
     x.store(static_cast<T *>(m.dst) + (int64_t)pixel * m.dst_pitch + c);

@@ -8,13 +8,14 @@
 
 #include "backend/cuda/conv/group.h"
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/elementwise/kernels.h"
 #include "backend/cuda/gemm/gemm.h"
 #include "backend/cuda/rows/kernels.h"
 
 typedef struct linear {
     ki_kernel base;
     int64_t mb, ic, oc;
-    bool is_tokens, is_trained;
+    bool is_tokens, is_trained, adds;
     ki_number type;
     ki_binding b;
     const void *weights, *bias; /* in `type`; bias NULL: none */
@@ -61,6 +62,7 @@ static kith_status choose(linear *k, const ki_kernel_spec *spec, kith_error *err
                                          .src = {.image = t * k->ic, .row = k->ic, .pixel = k->ic},
                                          .dst = {.image = t * k->oc, .row = k->oc, .pixel = k->oc},
                                          .has_bias = i == KI_CONV_FORWARD && spec->attr->linear.bias,
+                                         .adds = i == KI_CONV_FORWARD && k->adds,
                                          .plain_weights = i == KI_CONV_DIFF_WEIGHTS,
                                          .is_product = true};
         if (!wanted[i]) continue;
@@ -94,6 +96,7 @@ static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec
     k->is_tokens = spec->dst.shape.n_dims == 3;
     k->is_trained = spec->wants_diff_params && !spec->keeps_params;
     k->type = src.is_bf16 ? KI_NUMBER_BF16 : KI_NUMBER_FLOAT;
+    k->adds = spec->has_add;
     const kith_status status = choose(k, spec, err);
     if (status != KITH_OK) {
         linear_free(&k->base);
@@ -101,7 +104,8 @@ static kith_status linear_create(ki_backend *backend, const ki_kernel_spec *spec
     }
     *ret_info = (ki_kernel_info){.scratch_bytes = scratch_bytes(k, spec->attr->linear.bias),
                                  .backward_reads_src = k->is_trained,
-                                 .skips_diffs = true};
+                                 .skips_diffs = true,
+                                 .shares_added = k->adds};
     *ret_kernel = &k->base;
     return KITH_OK;
 }
@@ -142,6 +146,7 @@ static kith_status bind_passes(linear *k, kith_error *err) {
                            .bias = k->member.pack.packed_bias,
                            .bias_stored = k->bias,
                            .dst = b->dst,
+                           .added = k->adds ? b->src[1] : NULL,
                            .diff_dst = b->diff_dst[0],
                            .diff_src = b->diff_src[0],
                            .diff_master = b->param[KI_W].diff,
@@ -169,18 +174,29 @@ static kith_status linear_pack(ki_kernel *kernel, kith_error *err) {
     return k->memory ? ki_conv_pack_later(kernel->backend, &k->member, err) : KITH_OK;
 }
 
-static kith_status linear_forward(ki_kernel *kernel, kith_error *err) {
-    const linear *k = (linear *)kernel;
-    ki_backend *backend = kernel->backend;
-    if (k->memory) KI_TRY(ki_conv_pack_now(backend, err));
-    if (k->pass[KI_CONV_FORWARD])
-        return ki_conv_way_run(k->pass[KI_CONV_FORWARD], ki_cuda_of(backend)->stream, err);
+/* dst = src W^T + b, by what cuBLASLt offers first. */
+static kith_status multiply(const linear *k, kith_error *err) {
+    ki_backend *backend = k->base.backend;
     if (k->is_tokens && k->bias)
         return ki_cuda_gemm_bias(backend, false, true, k->mb, k->oc, k->ic, k->b.src[0], k->type, k->ic,
                                  k->weights, k->ic, k->bias, k->b.dst, k->type, k->oc, err);
     if (k->bias) KI_CUDA(ki_cuda_spread_rows(k->mb, k->oc, k->bias, k->b.dst, ki_cuda_of(backend)->stream));
     return ki_cuda_gemm(backend, false, true, k->mb, k->oc, k->ic, 1, k->b.src[0], k->type, k->ic, k->weights,
                         k->ic, k->bias ? 1 : 0, k->b.dst, k->type, k->oc, err);
+}
+
+static kith_status linear_forward(ki_kernel *kernel, kith_error *err) {
+    const linear *k = (linear *)kernel;
+    cudaStream_t stream = ki_cuda_of(kernel->backend)->stream;
+    if (k->memory) KI_TRY(ki_conv_pack_now(kernel->backend, err));
+    if (k->pass[KI_CONV_FORWARD]) return ki_conv_way_run(k->pass[KI_CONV_FORWARD], stream, err);
+    KI_TRY(multiply(k, err));
+    if (!k->adds) return KITH_OK;
+    const void *const part[] = {k->b.dst, k->b.src[1]};
+    const int64_t pitch[] = {k->oc, k->oc};
+    KI_CUDA(ki_cuda_sum(stream, k->type == KI_NUMBER_BF16, k->mb, k->oc, 2, part, pitch, NULL, 0, false,
+                        k->b.dst, k->oc));
+    return KITH_OK;
 }
 
 /* diff_weights [oc, ic] += diff_dst^T src */
@@ -243,4 +259,5 @@ const ki_kernel_type ki_cuda_linear = {.create = linear_create,
                                        .pack = linear_pack,
                                        .forward = linear_forward,
                                        .backward = linear_backward,
-                                       .free = linear_free};
+                                       .free = linear_free,
+                                       .fuses_add = true};
