@@ -61,6 +61,7 @@ typedef struct ki_kernel_info {
     bool skips_diffs;
     bool shares_diff;  /* backward is the identity for every source: diff_dst is passed on, without a call */
     bool shares_added; /* the same for src[1] with has_add */
+    bool takes_part;   /* backward adds binding.diff_added to the gradient of src[0] */
     /* Backward leaves work that runs beside the queue until `settle`. This work reads every src, the gradient
      * too if late_reads_diff_dst is set, and uses late_bytes of its own memory. */
     bool is_late, late_reads_diff_dst;
@@ -77,6 +78,7 @@ typedef struct ki_binding {
     const void *src[KI_MAX_SRC];
     void *dst;
     void *diff_src[KI_MAX_SRC]; /* NULL where not wanted */
+    const void *diff_added;     /* of kernels that take a part: another part of src[0]'s gradient, or NULL */
     const void *diff_dst[KI_MAX_SRC];
     int n_diff_dst; /* 1 unless the kernel joins */
     void *workspace, *scratch, *late;

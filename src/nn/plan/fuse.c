@@ -80,6 +80,7 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend, 
                     .workspace = KI_NOWHERE,
                     .late = KI_NOWHERE,
                     .grad = KI_NOWHERE,
+                    .added = KI_NOWHERE,
                     .diff = KI_NOWHERE};
     int last = i, next = -1;
     for (int k = 0; k < node->n_src; k++) {

@@ -95,6 +95,7 @@ typedef struct ki_cuda_layer_norm_args {
     float *saved; /* [n, 2]: mean and 1 / sqrt(var + eps), from forward to backward; NULL: not kept */
     const void *diff_dst;
     void *diff_src;                /* NULL: not wanted */
+    const void *diff_added;        /* added to it, laid out as it; NULL: nothing */
     float *diff_gamma, *diff_beta; /* added to; NULL: not wanted */
     float *scratch;                /* ki_cuda_layer_norm_scratch floats */
 } ki_cuda_layer_norm_args;

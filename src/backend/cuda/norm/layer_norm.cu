@@ -70,6 +70,11 @@ __global__ void __launch_bounds__(THREADS) layer_backward(ki_cuda_layer_norm_arg
 #pragma unroll
         for (int i = 0; i < V; i++)
             x.v[i] = istd * (a.gamma[first + i] * d.v[i] - shift - (x.v[i] - mean) * istd * slope);
+        if (a.diff_added) {
+            d.load(static_cast<const T *>(a.diff_added) + row * a.src_pitch + first);
+#pragma unroll
+            for (int i = 0; i < V; i++) x.v[i] += d.v[i];
+        }
         x.store(diff_src + first);
     }
 }
@@ -141,6 +146,7 @@ template <typename T>
 cudaError_t backward_of(cudaStream_t stream, const ki_cuda_layer_norm_args *a) {
     const bool is_wide = ki_fits_packs<T>(a->src, a->src_pitch, a->c) &&
                          ki_fits_packs<T>(a->diff_src, a->src_pitch, a->c) &&
+                         ki_fits_packs<T>(a->diff_added, a->src_pitch, a->c) &&
                          ki_fits_packs<T>(a->diff_dst, a->dst_pitch, a->c);
     return is_wide ? backward<T, ki_pack<T>::N>(stream, a) : backward<T, 1>(stream, a);
 }

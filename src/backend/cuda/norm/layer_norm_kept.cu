@@ -9,7 +9,7 @@ namespace {
 
 enum { THREADS = 256, WARPS = THREADS / 32, MOST_PACKS = 6 };
 /* Blocks of a launch: a few for each processor, and for backward no more than run at once, because each writes sums of all channels. */
-enum { BLOCKS_FORWARD = 1056, BLOCKS_BACKWARD = 264 };
+enum { BLOCKS_FORWARD = 528, BLOCKS_BACKWARD = 264 };
 
 /* How a row is shared: `lanes` is a power of two, and the pack of lane l at place p is l + p * lanes. */
 struct sharing {
@@ -134,7 +134,7 @@ __device__ __forceinline__ void block_sums(float (&sum)[P][V], const sharing &s,
     __syncthreads();
 }
 
-template <typename T, int V, int P>
+template <typename T, int V, int P, bool ADDS>
 __global__ void __launch_bounds__(THREADS, P <= 3 ? 2 : 1)
     kept_backward(ki_cuda_layer_norm_args a, sharing s) {
     KI_SHARED(float, room);
@@ -178,6 +178,13 @@ __global__ void __launch_bounds__(THREADS, P <= 3 ? 2 : 1)
                 diff_beta[p][i] += d.v[i];
             }
         }
+        /* On its way while the lanes add up. */
+        ki_raw<T, V> more[P];
+        const T *added = ADDS ? static_cast<const T *>(a.diff_added) + here * a.src_pitch : nullptr;
+#pragma unroll
+        for (int p = 0; ADDS && p < P; p++) {
+            if (is_row && lane + p * s.lanes < packs) more[p].load(added + (lane + p * s.lanes) * V);
+        }
         shift = a.rms ? 0 : group_sum(shift, s.lanes) * part;
         slope = group_sum(slope, s.lanes) * part;
         if (!is_row || !a.diff_src) continue;
@@ -193,6 +200,11 @@ __global__ void __launch_bounds__(THREADS, P <= 3 ? 2 : 1)
 #pragma unroll
             for (int i = 0; i < V; i++)
                 x.v[i] = istd * (fmaf(g[i], d.v[i], -shift) - (x.v[i] - mean) * istd * slope);
+            if (ADDS) {
+                const ki_floats<T, V> other = more[p].get();
+#pragma unroll
+                for (int i = 0; i < V; i++) x.v[i] += other.v[i];
+            }
             x.store(diff_src + pack * V);
         }
     }
@@ -209,7 +221,10 @@ cudaError_t run(cudaStream_t stream, const ki_cuda_layer_norm_args &a, const sha
         return KI_LAUNCH(kept_forward<T, V, P>, blocks_of(a.n, s, BLOCKS_FORWARD), THREADS, 2 * row, stream,
                          a, s);
     const unsigned blocks = blocks_of(a.n, s, BLOCKS_BACKWARD);
-    KI_LAUNCH_TRY(kept_backward<T, V, P>, blocks, THREADS, (WARPS + 1) * row, stream, a, s);
+    if (a.diff_added)
+        KI_LAUNCH_TRY((kept_backward<T, V, P, true>), blocks, THREADS, (WARPS + 1) * row, stream, a, s);
+    else
+        KI_LAUNCH_TRY((kept_backward<T, V, P, false>), blocks, THREADS, (WARPS + 1) * row, stream, a, s);
     if (!a.diff_gamma && !a.diff_beta) return cudaSuccess;
     return ki_cuda_add_stretches(stream, blocks, a.c, a.scratch, a.diff_gamma, a.diff_beta);
 }
@@ -231,6 +246,7 @@ template <typename T>
 bool fits(const ki_cuda_layer_norm_args *a, bool is_backward) {
     const bool is_src = ki_fits_packs<T>(a->src, a->src_pitch, a->c);
     const bool is_dst = is_backward ? ki_fits_packs<T>(a->diff_src, a->src_pitch, a->c) &&
+                                          ki_fits_packs<T>(a->diff_added, a->src_pitch, a->c) &&
                                           ki_fits_packs<T>(a->diff_dst, a->dst_pitch, a->c)
                                     : ki_fits_packs<T>(a->dst, a->dst_pitch, a->c);
     return is_src && is_dst && sharing_of(a->c / ki_pack<T>::N).lanes > 0;
