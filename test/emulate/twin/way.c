@@ -149,6 +149,7 @@ ki_number ki_conv_way_diff_type(const ki_conv_way *a) {
     return a->problem.kw == 3 && a->problem.groups <= 1 ? a->problem.type : KI_NUMBER_FLOAT;
 }
 bool ki_conv_way_accumulates(const ki_conv_way *a) { return a->problem.plain_weights; }
+bool ki_conv_way_takes_part(const ki_conv_way *a) { return ki_cuda_conv_is_depthwise(&a->problem); }
 bool ki_conv_way_is_plain(const ki_conv_way *a) { return (void)a, false; }
 const char *ki_conv_way_text(const ki_conv_way *a) { return (void)a, "emulated"; }
 double ki_conv_way_seconds(const ki_conv_way *a) { return (void)a, 0; }

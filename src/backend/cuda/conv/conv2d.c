@@ -188,6 +188,8 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
                                  .backward_reads_dst = k->has_relu,
                                  .joins = k->has_relu,
                                  .is_late = k->is_late,
+                                 .takes_part = k->pass[KI_CONV_DIFF_SRC] && !spec->adds_diff_src &&
+                                               ki_conv_way_takes_part(k->pass[KI_CONV_DIFF_SRC]),
                                  .late_reads_diff_dst = !k->has_relu,
                                  .late_bytes = k->is_late ? own_bytes(k) : 0};
     *ret_kernel = &k->base;
@@ -281,6 +283,7 @@ static kith_status conv_bind(ki_kernel *kernel, const ki_binding *b, kith_error 
                      .dst = b->dst,
                      .diff_dst = b->diff_dst[0],
                      .diff_src = b->diff_src[0],
+                     .diff_added = b->diff_added,
                      .diff_weights = k->diff_weights,
                      .diff_master = b->param[KI_W].diff,
                      .workspace = b->scratch};

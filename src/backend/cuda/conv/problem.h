@@ -51,6 +51,8 @@ typedef struct ki_conv_io {
     const void *added;       /* forward that adds: this to dst, laid out as dst */
     const void *diff_dst;
     void *diff_src;
+    const void
+        *diff_added; /* diff_src of a way that takes a part: this is added, laid out as it; NULL: nothing */
     void *diff_weights; /* packed, assigned, of ki_conv_way_diff_type; unless the way accumulates */
     float *diff_master; /* then this is added to */
     void *workspace;

@@ -28,6 +28,7 @@ size_t ki_conv_way_workspace_bytes(const ki_conv_way *w) {
 bool ki_conv_way_accumulates(const ki_conv_way *w) {
     return w->problem.pass == KI_CONV_DIFF_WEIGHTS && w->kind == KI_WAY_LT;
 }
+bool ki_conv_way_takes_part(const ki_conv_way *w) { return w->kind == KI_WAY_DEPTHWISE; }
 bool ki_conv_way_is_plain(const ki_conv_way *w) { return w->kind == KI_WAY_PLAIN; }
 ki_number ki_conv_way_diff_type(const ki_conv_way *w) {
     return w->kind == KI_WAY_CUDNN ? w->problem.type : KI_NUMBER_FLOAT;
@@ -229,8 +230,8 @@ kith_status ki_conv_way_parse(ki_backend *backend, const ki_conv_problem *proble
 }
 
 kith_status ki_conv_way_bind(ki_conv_way *w, const ki_conv_io *io, kith_error *err) {
-    const void *const maps[] = {io->src, io->dst, io->diff_dst, io->diff_src, io->added};
-    for (int i = 0; i < 5; i++) {
+    const void *const maps[] = {io->src, io->dst, io->diff_dst, io->diff_src, io->added, io->diff_added};
+    for (int i = 0; i < 6; i++) {
         if ((uintptr_t)maps[i] % 16 != 0)
             return ki_fail(err, KITH_EINTERNAL,
                            "a map of a convolution begins at %p; wanted a multiple of 16", maps[i]);
