@@ -279,9 +279,21 @@ const uint64_t *ki_emulate_exchange(unsigned mask, uint64_t value, const char *f
     return wait_here(AT_WARP, mask, value, file, line)->seen;
 }
 
+/* A copy may be made at any time until it is waited for: at once in one block, as late as possible in the next. */
+static void make(const copy &c) {
+    if (c.from)
+        memcpy(c.to, c.from, c.bytes);
+    else
+        memset(c.to, 0, c.bytes);
+}
+
 void ki_emulate_copy_later(void *to, const void *from, unsigned bytes) {
     thread *self = thread_of(current);
-    self->copies.push_back({to, from, bytes, self->n_groups});
+    const copy c = {to, from, bytes, self->n_groups};
+    if (alive->backwards)
+        make(c);
+    else
+        self->copies.push_back(c);
 }
 
 void ki_emulate_copies_close() { thread_of(current)->n_groups++; }
@@ -289,13 +301,8 @@ void ki_emulate_copies_close() { thread_of(current)->n_groups++; }
 void ki_emulate_copies_wait(int but_the_last) {
     thread *self = thread_of(current);
     size_t n = 0;
-    for (; n < self->copies.size() && self->copies[n].group < self->n_groups - but_the_last; n++) {
-        const copy &c = self->copies[n];
-        if (c.from)
-            memcpy(c.to, c.from, c.bytes);
-        else
-            memset(c.to, 0, c.bytes);
-    }
+    for (; n < self->copies.size() && self->copies[n].group < self->n_groups - but_the_last; n++)
+        make(self->copies[n]);
     self->copies.erase(self->copies.begin(), self->copies.begin() + (ptrdiff_t)n);
 }
 
