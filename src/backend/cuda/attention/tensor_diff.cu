@@ -114,12 +114,14 @@ __global__ void __launch_bounds__(32 * KI_MOST_WARPS, D <= 64 ? 2 : 1) diff_keys
             ki_tensor_dots<D, CHUNK / 16>(own_v, diffs + place, diff_s);
 #pragma unroll
             for (int j = 0; j < CHUNK / 8; j++) {
+                /* Behind the last query all is 0: so is what is added for it. */
+                const int number = odd * KI_TILE + query + 8 * j + lane % 4 * 2;
+                const float2 sums = *reinterpret_cast<const float2 *>(saved + number),
+                             dot = *reinterpret_cast<const float2 *>(dots_of + number);
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
-                    /* Behind the last query all is 0: so is what is added for it. */
-                    const int number = odd * KI_TILE + query + 8 * j + lane % 4 * 2 + i % 2;
-                    p[j][i] = ki_exp2(fmaf(p[j][i], factor, -saved[number] * KI_LOG2_E));
-                    diff_s[j][i] = p[j][i] * (diff_s[j][i] - dots_of[number]);
+                    p[j][i] = ki_exp2(fmaf(p[j][i], factor, -(i % 2 ? sums.y : sums.x) * KI_LOG2_E));
+                    diff_s[j][i] = p[j][i] * (diff_s[j][i] - (i % 2 ? dot.y : dot.x));
                 }
             }
 #pragma unroll
