@@ -1,7 +1,8 @@
-/* How fast the hand-written CUDA kernels move their bytes, at the maps of GoogLeNet, BN-Inception and ResNet-50.
+/* How fast the hand-written CUDA kernels move their bytes, at the maps of GoogLeNet, BN-Inception and ResNet-50, and at the
+ * tokens and maps of ViT-S, ViT-B and ConvNeXt-T.
  *
  *   cmake --preset cuda && cmake --build build/cuda --target cuda_kernels
- *   build/cuda/cuda_kernels [batch [bf16|float32 [bn]]]      (bn: batch norms only)
+ *   build/cuda/cuda_kernels [batch [bf16|float32 [bn|rows]]]      (batch norms or rows only)
  *
  * Prints per kernel and map: the fewest bytes it must move, microseconds, GB/s, and the part of what a copy inside the
  * device reaches; then sums over all layers of a network. Batch norms of batch statistics are timed three times: in two
@@ -12,10 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cuda/conv/kernels.h"
 #include "backend/cuda/cuda.h"
 #include "backend/cuda/norm/kernels.h"
 #include "backend/cuda/optim/optim.h"
 #include "backend/cuda/pool/kernels.h"
+#include "device/op.h"
 
 enum { REPEATS = 7, MAX_SETS = 64 };
 
@@ -469,6 +472,102 @@ static void fill(void) {
 
 #define N_LAYERS(list) (sizeof(list) / sizeof((list)[0]))
 
+/* Rows: a set is src, dst or diff_dst, and diff_src. */
+static cudaError_t run_layer_norm(const job *j, char *set, bool is_backward) {
+    const size_t map = map_bytes(j->n, j->c);
+    const ki_cuda_layer_norm_args norm = {.is_bf16 = is_bf16,
+                                          .n = j->n,
+                                          .c = j->c,
+                                          .src_pitch = j->c,
+                                          .dst_pitch = j->c,
+                                          .eps = 1e-6f,
+                                          .src = set,
+                                          .dst = set + map,
+                                          .gamma = param(0),
+                                          .beta = param(1),
+                                          .saved = scratch + (1 << 23),
+                                          .diff_dst = set + map,
+                                          .diff_src = set + 2 * map,
+                                          .diff_gamma = param(4),
+                                          .diff_beta = param(5),
+                                          .scratch = scratch};
+    return is_backward ? ki_cuda_layer_norm_backward(stream, &norm)
+                       : ki_cuda_layer_norm_forward(stream, &norm);
+}
+static cudaError_t run_layer_norm_forward(const job *j, char *set) { return run_layer_norm(j, set, false); }
+static cudaError_t run_layer_norm_backward(const job *j, char *set) { return run_layer_norm(j, set, true); }
+static cudaError_t run_gelu(const job *j, char *set, bool is_backward) {
+    const size_t map = map_bytes(j->n, j->c);
+    const ki_cuda_act_args act = {.is_bf16 = is_bf16,
+                                  .how = KI_ACT_GELU,
+                                  .n = j->n,
+                                  .c = j->c,
+                                  .src_pitch = j->c,
+                                  .diff_pitch = j->c,
+                                  .dst_pitch = j->c,
+                                  .src = set,
+                                  .diff_dst = is_backward ? set + map : NULL,
+                                  .dst = set + 2 * map};
+    return ki_cuda_act_apply(stream, &act);
+}
+static cudaError_t run_gelu_forward(const job *j, char *set) { return run_gelu(j, set, false); }
+static cudaError_t run_gelu_backward(const job *j, char *set) { return run_gelu(j, set, true); }
+static cudaError_t run_layer_scale_backward(const job *j, char *set) {
+    const size_t map = map_bytes(j->n, j->c);
+    const int64_t length = ki_cuda_stretch_length(j->n);
+    const ki_cuda_stretch_args sums = {.is_bf16 = is_bf16,
+                                       .n = j->n,
+                                       .c = j->c,
+                                       .length = length,
+                                       .x_pitch = j->c,
+                                       .y_pitch = j->c,
+                                       .scaled_pitch = j->c,
+                                       .x = set + map,
+                                       .y = set,
+                                       .a = param(0),
+                                       .scaled = set + 2 * map,
+                                       .dst = scratch};
+    const cudaError_t error = ki_cuda_stretch_sums(stream, &sums);
+    if (error != cudaSuccess) return error;
+    return ki_cuda_add_stretches(stream, ki_cuda_stretches(j->n, length), j->c, scratch, param(4), NULL);
+}
+static cudaError_t run_bias_sums(const job *j, char *set) {
+    const ki_diff_rows rows = {.n_rows = j->n,
+                               .c = j->c,
+                               .pitch = j->c,
+                               .n_parts = 1,
+                               .n_runs = ki_cuda_diff_runs(j->n, j->c),
+                               .part = {set},
+                               .sums = scratch};
+    return ki_cuda_diff_rows(is_bf16 ? KI_NUMBER_BF16 : KI_NUMBER_FLOAT, &rows, stream);
+}
+
+static void token_rows(void) {
+    static const struct {
+        const char *name;
+        int64_t per_image, c;
+    } maps[] = {{"vit_s", 197, 384},           {"vit_b", 197, 768},           {"convnext_t 56^2", 3136, 96},
+                {"convnext_t 28^2", 784, 192}, {"convnext_t 14^2", 196, 384}, {"convnext_t 7^2", 49, 768}};
+    static const struct {
+        const char *name;
+        cudaError_t (*run)(const job *job, char *set);
+        int wider, passes;
+    } kernels[] = {{"layer_norm forward", run_layer_norm_forward, 1, 2},
+                   {"layer_norm backward", run_layer_norm_backward, 1, 3},
+                   {"gelu forward", run_gelu_forward, 4, 2},
+                   {"gelu backward", run_gelu_backward, 4, 3},
+                   {"layer_scale backward", run_layer_scale_backward, 1, 3},
+                   {"sums of a bias", run_bias_sums, 4, 1}};
+    for (size_t k = 0; k < N_LAYERS(kernels); k++) {
+        for (size_t i = 0; i < N_LAYERS(maps); i++) {
+            job j = {
+                .run = kernels[k].run, .n = batch * maps[i].per_image, .c = maps[i].c * kernels[k].wider};
+            j.set_bytes = 3 * map_bytes(j.n, j.c);
+            j.bytes = (double)(j.n * j.c) * (double)element() * kernels[k].passes;
+            report(kernels[k].name, maps[i].name, &j);
+        }
+    }
+}
 static void other_kernels(void) {
     static const layer adds[] = {
         {256, 57, 1, 0, false}, {512, 29, 1, 0, false}, {1024, 15, 1, 0, false}, {2048, 8, 1, 0, false}};
@@ -487,7 +586,8 @@ int main(int argc, char **argv) {
     kith_error err = {0};
     if (argc > 1) batch = atoll(argv[1]);
     if (argc > 2) is_bf16 = strcmp(argv[2], "float32") != 0;
-    const bool is_bn_only = argc > 3 && strcmp(argv[3], "bn") == 0;
+    const bool is_bn_only = argc > 3 && strcmp(argv[3], "bn") == 0,
+               is_rows_only = argc > 3 && strcmp(argv[3], "rows") == 0;
     const ki_backend_options options = {.precision = is_bf16 ? KI_BF16 : KI_FLOAT32};
     if (batch < 1 || ki_backend_open("cuda", &options, &backend, &err) != KITH_OK) {
         fprintf(stderr, "cuda_kernels: %s\n", batch < 1 ? "the batch is 1 or more" : err.message);
@@ -513,10 +613,13 @@ int main(int argc, char **argv) {
     printf("batch %lld, %s; a copy inside the device: %.0f GB/s\n", (long long)batch,
            is_bf16 ? "bf16" : "float32", copy_rate / 1e9);
     fill();
+    if (!is_bn_only) token_rows();
+    if (is_rows_only) goto done;
     bn_rows("resnet50", resnet50, N_LAYERS(resnet50), false);
     bn_rows("bn_inception", bn_inception, N_LAYERS(bn_inception), false);
     bn_rows("bn_inception", bn_inception, 4, true);
     if (!is_bn_only) other_kernels();
+done:
     for (int i = 0; i < 4; i++) backend->type->memory.free(backend, memory[i]);
     ki_backend_close(backend);
     return 0;

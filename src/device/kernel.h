@@ -32,7 +32,8 @@ typedef struct ki_kernel_spec {
     bool has_relu; /* apply ReLU to dst (only if the kernel fuses_relu) */
     bool has_act;  /* inference: apply act to dst (only if the kernel fuses_act, and without has_relu) */
     ki_act act;
-    bool has_add;       /* batch_norm: src[1] is added before ReLU (only if the backend can_fuse_add) */
+    bool
+        has_add; /* src[1] is added, before ReLU (batch_norm: if the backend can_fuse_add; others: if the kernel fuses_add) */
     bool has_folded_bn; /* conv2d, inference: scale and shift by the batch norm in params */
     double bn_eps;      /* of the folded batch norm */
     bool frozen_stats;  /* batch_norm: use running statistics also in training */
@@ -58,7 +59,9 @@ typedef struct ki_kernel_info {
     /* With keeps_params param[].diff is NULL, and backward leaves these gradients out. Not set: it gets memory for them that nobody
      * reads. */
     bool skips_diffs;
-    bool shares_diff; /* backward is the identity for every source: diff_dst is passed on, without a call */
+    bool shares_diff;  /* backward is the identity for every source: diff_dst is passed on, without a call */
+    bool shares_added; /* the same for src[1] with has_add */
+    bool takes_part;   /* backward adds binding.diff_added to the gradient of src[0] */
     /* Backward leaves work that runs beside the queue until `settle`. This work reads every src, the gradient
      * too if late_reads_diff_dst is set, and uses late_bytes of its own memory. */
     bool is_late, late_reads_diff_dst;
@@ -75,6 +78,7 @@ typedef struct ki_binding {
     const void *src[KI_MAX_SRC];
     void *dst;
     void *diff_src[KI_MAX_SRC]; /* NULL where not wanted */
+    const void *diff_added;     /* of kernels that take a part: another part of src[0]'s gradient, or NULL */
     const void *diff_dst[KI_MAX_SRC];
     int n_diff_dst; /* 1 unless the kernel joins */
     void *workspace, *scratch, *late;
@@ -103,6 +107,7 @@ typedef struct ki_kernel_type {
     kith_status (*flush)(ki_kernel *kernel, kith_error *err);
     void (*free)(ki_kernel *kernel);
     bool fuses_relu; /* spec.has_relu may be set */
+    bool fuses_add;  /* spec.has_add may be set of a kernel of one source; it shares_added */
     /* (optional) Whether spec.has_act may be set with this function; NULL means with none. */
     bool (*fuses_act)(ki_act how);
 } ki_kernel_type;

@@ -23,6 +23,13 @@ enum wait { NOT_STARTED, READY, AT_BLOCK, AT_WARP, SPINS, ENDED };
 
 struct fiber;
 
+struct copy {
+    void *to;
+    const void *from;
+    unsigned bytes;
+    int group;
+};
+
 struct thread {
     wait state;
     fiber *on; /* the fiber whose stack it lives on, while it waits */
@@ -31,6 +38,8 @@ struct thread {
     unsigned mask;
     uint64_t value;
     uint64_t seen[32];
+    std::vector<copy> copies;
+    int n_groups;
 };
 
 struct fiber {
@@ -270,6 +279,33 @@ const uint64_t *ki_emulate_exchange(unsigned mask, uint64_t value, const char *f
     return wait_here(AT_WARP, mask, value, file, line)->seen;
 }
 
+/* A copy may be made at any time until it is waited for: at once in one block, as late as possible in the next. */
+static void make(const copy &c) {
+    if (c.from)
+        memcpy(c.to, c.from, c.bytes);
+    else
+        memset(c.to, 0, c.bytes);
+}
+
+void ki_emulate_copy_later(void *to, const void *from, unsigned bytes) {
+    thread *self = thread_of(current);
+    const copy c = {to, from, bytes, self->n_groups};
+    if (alive->backwards)
+        make(c);
+    else
+        self->copies.push_back(c);
+}
+
+void ki_emulate_copies_close() { thread_of(current)->n_groups++; }
+
+void ki_emulate_copies_wait(int but_the_last) {
+    thread *self = thread_of(current);
+    size_t n = 0;
+    for (; n < self->copies.size() && self->copies[n].group < self->n_groups - but_the_last; n++)
+        make(self->copies[n]);
+    self->copies.erase(self->copies.begin(), self->copies.begin() + (ptrdiff_t)n);
+}
+
 void *ki_emulate_array(ki_emulate_site *site, size_t bytes) {
     if (site->block_number != ki_emulate_now.block_number) {
         std::vector<unsigned char> &memory = alive->arrays[site];
@@ -296,7 +332,11 @@ void ki_emulate_blocks_run(const std::function<void()> &thread_body, const ki_em
         made->n_started = 0;
         made->arrays.clear();
         made->threads.resize((size_t)n_threads);
-        for (thread &t : made->threads) t.state = NOT_STARTED;
+        for (thread &t : made->threads) {
+            t.state = NOT_STARTED;
+            t.copies.clear();
+            t.n_groups = 0;
+        }
     }
     for (int n_left = n; n_left > 0;) {
         bool moved = false;

@@ -99,6 +99,11 @@ void ki_emulate_sync_block(const char *file, int line);
 /* What each lane of the warp brought to this line (NULL: no such lane); valid until the thread waits again. */
 const uint64_t *ki_emulate_exchange(unsigned mask, uint64_t value, const char *file, int line);
 
+/* Copies (of zeros from NULL) that their thread must wait for, group by group. */
+void ki_emulate_copy_later(void *to, const void *from, unsigned bytes);
+void ki_emulate_copies_close();
+void ki_emulate_copies_wait(int but_the_last);
+
 /* In a loop that waits for what another block does. */
 void ki_emulate_spin(const char *file, int line);
 #define KI_SPIN() ki_emulate_spin(__FILE__, __LINE__)

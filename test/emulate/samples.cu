@@ -1,6 +1,7 @@
 /* Small kernels that show what the emulator must do right. */
 #include "emulate/samples.h"
 
+#include "backend/cuda/attention/mma.cuh"
 #include "backend/cuda/channels.cuh"
 
 namespace {
@@ -58,8 +59,39 @@ __global__ void exchange(float *values, float *dst, unsigned *counter) {
     }
 }
 
+/* Rows of 24 numbers: eight of them at the same columns lie in all banks. */
+__global__ void product(const ki_bf16 *left, const ki_bf16 *right, float *dst, bool across, bool waits) {
+    const int PITCH = 24, lane = (int)threadIdx.x;
+    KI_SHARED(ki_bf16, tiles);
+    ki_bf16 *const of_left = tiles, *const of_right = tiles + 16 * PITCH;
+    const int row = lane / 2, column = lane % 2 * 8;
+    ki_copy_later<16>(of_left + row * PITCH + column, left + row * 16 + column, true);
+    ki_copies_close();
+    ki_copy_later<16>(of_right + row * PITCH + column, right + row * 16 + column, true);
+    ki_copies_close();
+    ki_copies_wait<1>();
+    if (waits) ki_copies_wait<0>();
+    __syncthreads();
+    const ki_blocks_of_8 a = ki_load_blocks<false>(of_left + lane % 16 * PITCH + lane / 16 * 8);
+    const ki_blocks_of_8 b =
+        across ? ki_load_blocks<false>(of_right + (lane % 8 + lane / 16 * 8) * PITCH + lane / 8 % 2 * 8)
+               : ki_load_blocks<true>(of_right + lane % 16 * PITCH + lane / 16 * 8);
+    for (int half = 0; half < 2; half++) {
+        float sum[4] = {0, 0, 0, 0};
+        ki_multiply(a, b.x[2 * half], b.x[2 * half + 1], sum);
+        for (int i = 0; i < 4; i++)
+            dst[(lane / 4 + i / 2 * 8) * 16 + 8 * half + lane % 4 * 2 + i % 2] = sum[i];
+    }
+}
+
 } // namespace
 
+extern "C" cudaError_t sample_product(cudaStream_t stream, const uint16_t *left, const uint16_t *right,
+                                      float *dst, bool across, bool waits) {
+    return KI_LAUNCH(product, 1, 32, 2 * 16 * 24 * sizeof(ki_bf16), stream,
+                     reinterpret_cast<const ki_bf16 *>(left), reinterpret_cast<const ki_bf16 *>(right), dst,
+                     across, waits);
+}
 extern "C" cudaError_t sample_exchange(cudaStream_t stream, float *values, float *dst, unsigned *counters,
                                        int n_blocks, bool together) {
     const size_t shared = 64 * sizeof(float);

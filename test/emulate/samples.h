@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,6 +20,10 @@ cudaError_t sample_count(cudaStream_t stream, const float *src, int *counts, int
  * place; blocks of 64 wait for each other four times, and do so in vain unless launched together. */
 cudaError_t sample_exchange(cudaStream_t stream, float *values, float *dst, unsigned *counters, int n_blocks,
                             bool together);
+/* dst [16, 16] = left [16, 16] right [16, 16], numbers in bf16, by one warp on tensor cores, of which sums are four to a lane; across:
+ * right is given transposed. Not to wait for the copies to shared memory is a mistake. */
+cudaError_t sample_product(cudaStream_t stream, const uint16_t *left, const uint16_t *right, float *dst,
+                           bool across, bool waits);
 /* Kernels with mistakes: a barrier that half of the threads skip; a shuffle that one lane skips; shared memory
  * read before it is written (dst[i] takes it). */
 cudaError_t sample_skipped_barrier(cudaStream_t stream);

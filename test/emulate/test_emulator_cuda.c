@@ -132,7 +132,52 @@ static void test_blocks_wait_for_each_other(void **state) {
     ki_cuda_free(backend, dst);
 }
 
+static void run_product(bool across, bool waits, float *got) {
+    uint16_t left[256], right[256];
+    for (int i = 0; i < 256; i++) {
+        left[i] = ki_float_to_bf16((float)(i * 7 % 23 - 11));
+        right[i] = ki_float_to_bf16((float)(i * 5 % 19 - 9));
+    }
+    void *a = device(sizeof left), *b = device(sizeof right), *dst = device(256 * sizeof *got);
+    up(a, left, sizeof left);
+    up(b, right, sizeof right);
+    assert_int_equal(sample_product(ki_cuda_of(backend)->stream, a, b, dst, across, waits), cudaSuccess);
+    down(got, dst, 256 * sizeof *got);
+    ki_cuda_free(backend, a);
+    ki_cuda_free(backend, b);
+    ki_cuda_free(backend, dst);
+}
+
+static void test_products_of_a_warp(void **state) {
+    (void)state;
+    float got[256];
+    for (int across = 0; across < 2; across++) {
+        run_product(across, true, got);
+        for (int i = 0; i < 256; i++) {
+            int wanted = 0;
+            for (int k = 0; k < 16; k++) {
+                const int at = across ? i % 16 * 16 + k : k * 16 + i % 16;
+                wanted += ((i / 16 * 16 + k) * 7 % 23 - 11) * (at * 5 % 19 - 9);
+            }
+            if (got[i] != (float)wanted)
+                fail_msg("across %d: [%d] is %g, wanted %d", across, i, (double)got[i], wanted);
+        }
+    }
+}
+
 #ifdef KI_EMULATE_HEADERS
+
+/* In every other block. */
+static void test_copies_must_be_waited_for(void **state) {
+    (void)state;
+    float got[256];
+    bool has_all[2];
+    for (int i = 0; i < 2; i++) {
+        run_product(false, false, got);
+        has_all[i] = !isnan(got[0]);
+    }
+    assert_true(has_all[0] != has_all[1]);
+}
 
 /* Does `run` stop the program? */
 static void assert_stops(cudaError_t (*run)(void)) {
@@ -223,7 +268,9 @@ int main(void) {
         cmocka_unit_test(test_captured_work_runs_when_launched),
         cmocka_unit_test(test_ballots_and_atomics),
         cmocka_unit_test(test_blocks_wait_for_each_other),
+        cmocka_unit_test(test_products_of_a_warp),
 #ifdef KI_EMULATE_HEADERS
+        cmocka_unit_test(test_copies_must_be_waited_for),
         cmocka_unit_test(test_divergence_stops),
         cmocka_unit_test(test_writing_beside_memory_stops),
         cmocka_unit_test(test_unwritten_shared_memory_is_nan),

@@ -158,11 +158,15 @@ static void parse_add(words *w, op_case *c) {
     c->src[0] = c->src[1] = rows_shape(w);
 }
 
-/* linear: mb ic [nt] oc [bias] */
+/* linear: mb ic [nt] oc [bias] [add] */
 static void parse_linear(words *w, op_case *c) {
     c->src[0] = rows_shape(w);
     c->attr.linear.oc = size(w, "oc");
     c->attr.linear.bias = flag(w, "bias");
+    c->added = flag(w, "add");
+    if (!c->added) return;
+    c->src[c->n_src] = c->src[0];
+    c->src[c->n_src++].dim[c->src[0].n_dims - 1] = c->attr.linear.oc;
 }
 
 /* dropout: mb ic [ih [iw] | nt] p */
@@ -229,7 +233,11 @@ static void parse_act(words *w, op_case *c) {
 static void parse_glu(words *w, op_case *c) { c->src[0] = rows_shape(w); }
 
 /* layer_scale: mb ic [ih [iw] | nt] */
-static void parse_layer_scale(words *w, op_case *c) { c->src[0] = rows_shape(w); }
+static void parse_layer_scale(words *w, op_case *c) {
+    c->src[0] = rows_shape(w);
+    c->added = flag(w, "add");
+    if (c->added) c->src[c->n_src++] = c->src[0];
+}
 
 /* drop_path: mb ic [ih [iw] | nt] p */
 static void parse_drop_path(words *w, op_case *c) {
@@ -559,7 +567,8 @@ kith_status op_run_init_sliced(op_run *run, const op_case *c, ki_backend *backen
     run->fused_relu = c->relu && type->fuses_relu;
     run->fused_act = c->has_act && type->fuses_act && type->fuses_act(c->act);
     run->fused_mask = c->masked && backend->type->kernels.can_mask_concat;
-    run->fused_add = c->added && backend->type->kernels.can_fuse_add;
+    run->fused_add =
+        c->added && (type->fuses_add || (c->kind == KI_OP_BATCH_NORM && backend->type->kernels.can_fuse_add));
     run->folded_bn = c->folded && backend->type->kernels.can_fold_bn;
     /* The sum must come before ReLU. */
     if (c->added && !run->fused_add) run->fused_relu = false;
@@ -746,7 +755,8 @@ kith_status op_run_backward(op_run *run, kith_error *err) {
     if (run->info.is_late) KI_TRY(run->kernel->type->settle(run->kernel, err));
     for (int i = 0; i < spec->n_src; i++) {
         if (!run->device_diff_src[i]) continue;
-        const void *diff = run->info.shares_diff ? run->device_diff_dst[0] : run->device_diff_src[i];
+        const bool is_shared = run->info.shares_diff || (run->info.shares_added && i == 1);
+        const void *diff = is_shared ? run->device_diff_dst[0] : run->device_diff_src[i];
         KI_TRY(type->memory.export(run->backend, &spec->src[i], diff, run->diff_src[i], err));
     }
     for (int i = 0; i < run->n_params; i++) {

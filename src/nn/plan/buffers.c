@@ -59,7 +59,8 @@ static kith_status plan_forward_buffers(ki_plan *plan, kith_error *err) {
         for (int k = 0; k < step->n_src; k++) read_at(plan, plan->steps.step[step->src[k]].dst, s);
         if (!step->runs_backward) continue;
         const int back = ki_step_is_late(step) ? late_time(plan, s) : backward_time(plan, s);
-        for (int k = 0; step->info.backward_reads_src && k < step->n_src; k++)
+        const int n_read = step->info.shares_added ? 1 : step->n_src;
+        for (int k = 0; step->info.backward_reads_src && k < n_read; k++)
             read_at(plan, plan->steps.step[step->src[k]].dst, back);
         if (step->info.backward_reads_dst || (step->info.mask_in_join && !step->mask_done))
             read_at(plan, step->dst, backward_time(plan, s));
@@ -128,6 +129,12 @@ static kith_status give_view(ki_plan *plan, int s, int k, kith_error *err) {
     return KITH_OK;
 }
 
+/* Does a step add the part of its source's gradient that is there to its own, so that they need not be joined? */
+static bool takes_part(const ki_plan *plan, const ki_step *step, const ki_step *src) {
+    return step->info.takes_part && !plan->backend->options.plain_plan && src->n_parts == 1 &&
+           !src->is_grad_tap && !src->is_sliced && src->slice_of < 0 && !src->info.joins;
+}
+
 /* The gradient that step s gives to its k-th source. */
 static kith_status give_part(ki_plan *plan, int s, int k, kith_error *err) {
     ki_step *step = &plan->steps.step[s], *src = &plan->steps.step[step->src[k]];
@@ -152,10 +159,14 @@ static kith_status give_part(ki_plan *plan, int s, int k, kith_error *err) {
         read_at(plan, slice, src_back);
         return add_part(src, (ki_part){slice, false}, err);
     }
-    if (step->info.shares_diff) {
+    if (step->info.shares_diff || (step->info.shares_added && k == 1)) {
         read_at(plan, step->diff, src_back);
         step->diff_shared = true;
         return add_part(src, (ki_part){step->diff, true}, err);
+    }
+    if (takes_part(plan, step, src)) {
+        step->added = src->part[--src->n_parts].place;
+        read_at(plan, step->added, backward_time(plan, s));
     }
     KI_TRY(add_buffer(plan, src->edge.bytes, backward_time(plan, s), src_back, &step->diff_src[k], err));
     return add_part(src, (ki_part){step->diff_src[k], false}, err);

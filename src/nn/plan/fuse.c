@@ -1,4 +1,4 @@
-/* From nodes to steps. Drop what no tap needs. Make a ReLU part of its producer, a sum part of the batch norm
+/* From nodes to steps. Drop what no tap needs. Make a ReLU part of its producer, a sum part of the batch norm, linear layer or layer scale
  * before it and, for inference, a batch norm part of the convolution before it and another function part of its producer. Then mark where gradients
  * flow. A node's output may disappear inside such a kernel only if the kernel is its only consumer and it is
  * not a tap. */
@@ -80,6 +80,7 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend, 
                     .workspace = KI_NOWHERE,
                     .late = KI_NOWHERE,
                     .grad = KI_NOWHERE,
+                    .added = KI_NOWHERE,
                     .diff = KI_NOWHERE};
     int last = i, next = -1;
     for (int k = 0; k < node->n_src; k++) {
@@ -94,9 +95,11 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend, 
             last = next;
         }
     }
-    if (node->kind == KI_OP_BATCH_NORM && backend->kernels.can_fuse_add) {
+    const ki_kernel_type *kernel = backend->kernels.of[node->kind];
+    const bool fuses_add = kernel && kernel->fuses_add;
+    if (fuses_add || (node->kind == KI_OP_BATCH_NORM && backend->kernels.can_fuse_add)) {
         const int other = added_to(graph, use, last, &next);
-        if (other >= 0) {
+        if (other >= 0 && (!fuses_add || use[next].infers == step.infers)) {
             step.has_add = true;
             step.src[1] = use[other].step;
             step.diff_src[1] = KI_NOWHERE;
@@ -105,7 +108,6 @@ static ki_step make_step(const ki_graph *graph, const ki_backend_type *backend, 
             last = next;
         }
     }
-    const ki_kernel_type *kernel = backend->kernels.of[node->kind];
     if (kernel && kernel->fuses_relu) {
         next = only_consumer(graph, use, last, KI_OP_RELU);
         if (next >= 0) {

@@ -192,6 +192,7 @@ static kith_status bind_step(ki_plan *plan, ki_step *step, kith_error *err) {
     ki_binding binding = {.dst = ki_plan_address(plan, step->dst),
                           .workspace = ki_plan_address(plan, step->workspace),
                           .late = ki_plan_address(plan, step->late),
+                          .diff_added = ki_plan_address(plan, step->added),
                           .scratch = plan->block + plan->block_bytes,
                           .step = plan->step ? plan->step : plan->options.step,
                           .first = plan->step ? plan->step + 1 : plan->options.first};

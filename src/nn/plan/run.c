@@ -67,6 +67,9 @@ static void note_backward(ki_plan *plan, const ki_step *step, int64_t before) {
         if (step->diff_src[k].buffer >= 0) n += bytes_of(&plan->steps.step[step->src[k]]);
     }
     if (step->info.backward_reads_src) n += src_bytes(plan, step);
+    if (step->info.backward_reads_src && step->info.shares_added)
+        n -= bytes_of(&plan->steps.step[step->src[1]]);
+    if (step->added.buffer >= 0) n += bytes_of(&plan->steps.step[step->src[0]]);
     if (step->info.backward_reads_dst) n += bytes_of(step);
     ki_backend_note(plan->backend, what, n);
 }

@@ -54,6 +54,7 @@ typedef struct ki_step {
 
     ki_place dst, workspace, late, grad;
     ki_place diff_src[KI_MAX_SRC];
+    ki_place added; /* a part of its source's gradient that it adds to its own */
     int n_parts;
     ki_part part[KI_MAX_PARTS];
     bool joins;    /* the parts must be summed or masked before backward */

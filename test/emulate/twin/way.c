@@ -68,8 +68,10 @@ static void forward_run(void *args) {
                     (int)width, w, (int)width, 0, out, (int)p->oc);
         for (int64_t i = 0; i < pixels * p->oc; i++) {
             const int64_t o = i % p->oc;
-            const float value = out[i] + (p->has_bias ? a->io.bias[o] : 0);
-            put(p->type, a->io.dst, dst_at(p, n, i / p->oc) + o, p->has_relu && !(value > 0) ? 0 : value);
+            const int64_t at = dst_at(p, n, i / p->oc) + o;
+            const float value =
+                out[i] + (p->has_bias ? a->io.bias[o] : 0) + (p->adds ? get(p->type, a->io.added, at) : 0);
+            put(p->type, a->io.dst, at, p->has_relu && !(value > 0) ? 0 : value);
         }
     }
     free(w);
@@ -147,6 +149,8 @@ ki_number ki_conv_way_diff_type(const ki_conv_way *a) {
     return a->problem.kw == 3 && a->problem.groups <= 1 ? a->problem.type : KI_NUMBER_FLOAT;
 }
 bool ki_conv_way_accumulates(const ki_conv_way *a) { return a->problem.plain_weights; }
+bool ki_conv_way_takes_part(const ki_conv_way *a) { return ki_cuda_conv_is_depthwise(&a->problem); }
+bool ki_conv_way_is_plain(const ki_conv_way *a) { return (void)a, false; }
 const char *ki_conv_way_text(const ki_conv_way *a) { return (void)a, "emulated"; }
 double ki_conv_way_seconds(const ki_conv_way *a) { return (void)a, 0; }
 

@@ -1,5 +1,4 @@
-/* attention as an op: kernels of our own. A library's fused attention would be another way to do the two calls, picked in `create`
- * by what it takes (no windows, heads of 64 or 128); what forward keeps for backward is then its own, too. */
+/* attention as an op: on tensor cores what they take, the rest by kernels in float. Both keep the same for backward. */
 #include "backend/cuda/attention/kernels.h"
 
 #include <math.h>
@@ -71,7 +70,8 @@ static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_ke
 static kith_status forward(ki_kernel *kernel, kith_error *err) {
     const cuda_op *op = ki_cuda_op_of(kernel);
     const ki_cuda_attention_args a = args_of(op);
-    KI_CUDA(ki_cuda_attention_forward(ki_cuda_op_stream(op), &a));
+    KI_CUDA(ki_cuda_attention_on_tensor_cores(&a) ? ki_cuda_tensor_forward(ki_cuda_op_stream(op), &a)
+                                                  : ki_cuda_attention_forward(ki_cuda_op_stream(op), &a));
     return KITH_OK;
 }
 
@@ -89,7 +89,8 @@ static kith_status backward(ki_kernel *kernel, kith_error *err) {
     a.dots = op->b.scratch;
     a.diff_table = op->spec.wants_diff_params ? op->b.param[KI_W].diff : NULL;
     a.tables = a.attr.window > 0 && a.diff_table ? a.dots + queries_of(&a) : NULL;
-    KI_CUDA(ki_cuda_attention_backward(ki_cuda_op_stream(op), &a));
+    KI_CUDA(ki_cuda_attention_on_tensor_cores(&a) ? ki_cuda_tensor_backward(ki_cuda_op_stream(op), &a)
+                                                  : ki_cuda_attention_backward(ki_cuda_op_stream(op), &a));
     return KITH_OK;
 }
 

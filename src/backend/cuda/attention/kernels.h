@@ -22,6 +22,7 @@ typedef struct ki_cuda_attention_args {
     ki_attention_attr attr;
     int64_t rows, q_pitch, kv_pitch;
     int s, t, d;
+    int warps; /* of a block on tensor cores, 1 to 8; 0: the kernel's choice */
     float scale;
     const void *q, *k, *v;
     const float *table; /* of windows: [(2 window - 1)^2, heads] */
@@ -38,9 +39,15 @@ typedef struct ki_cuda_attention_args {
 
 /* d is at most KI_CUDA_MOST_HEAD. */
 cudaError_t ki_cuda_attention_forward(cudaStream_t stream, const ki_cuda_attention_args *args);
-/* Reads what forward saved. Each gradient is summed by one block, in order: no atomics. */
+/* Reads what forward saved, of either kind of kernel. Each gradient is summed by one block, in order: no atomics. */
 cudaError_t ki_cuda_attention_backward(cudaStream_t stream, const ki_cuda_attention_args *args);
 int64_t ki_cuda_attention_tables(const ki_cuda_attention_args *args);
+
+/* The same on tensor cores, for what they take: bf16, no windows, heads of up to 128 numbers, pointers and pitches of whole 16 bytes. Weights
+ * and gradients of scores are rounded to bf16. */
+bool ki_cuda_attention_on_tensor_cores(const ki_cuda_attention_args *args);
+cudaError_t ki_cuda_tensor_forward(cudaStream_t stream, const ki_cuda_attention_args *args);
+cudaError_t ki_cuda_tensor_backward(cudaStream_t stream, const ki_cuda_attention_args *args);
 
 /* Whole tokens of c numbers: `cut` [rows, moves.n, c] from `grid` [rows, h * w, c], with zeros for padding, or (scatters) the other way. */
 typedef struct ki_cuda_moves_args {

@@ -53,8 +53,8 @@ extern "C" cudaError_t ki_cuda_bias_relu(ki_number type, int64_t n_rows, int64_t
 }
 
 /* A block takes `lanes` packs of channels and a run of rows, THREADS / lanes rows at a time, and at the end adds
- * these up in order. */
-template <typename T, int V, bool ONE>
+ * these up in order. SUMS: of one part, and nothing else; with no store between them more loads are in flight. */
+template <typename T, int V, bool ONE, bool SUMS>
 static __global__ void diff_rows_kernel(ki_diff_rows a, int lanes) {
     KI_SHARED_ARRAY(float, room, THREADS *V);
     const int lane = (int)threadIdx.x % lanes, row0 = (int)threadIdx.x / lanes, n_row = THREADS / lanes;
@@ -63,7 +63,26 @@ static __global__ void diff_rows_kernel(ki_diff_rows a, int lanes) {
     float sum[V];
 #pragma unroll
     for (int k = 0; k < V; k++) sum[k] = 0;
-    if (at < c) {
+    if (SUMS && at < c) {
+        int64_t row = begin + row0;
+        for (; row + 7 * n_row < end; row += 8 * n_row) {
+            ki_raw<T, V> x[8];
+#pragma unroll
+            for (int i = 0; i < 8; i++) x[i].load((const T *)a.part[0] + (row + i * n_row) * a.pitch + at);
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                const ki_floats<T, V> values = x[i].get();
+#pragma unroll
+                for (int k = 0; k < V; k++) sum[k] += values.v[k];
+            }
+        }
+        for (; row < end; row += n_row) {
+            ki_floats<T, V> x;
+            x.load((const T *)a.part[0] + row * a.pitch + at);
+#pragma unroll
+            for (int k = 0; k < V; k++) sum[k] += x.v[k];
+        }
+    } else if (at < c) {
 #pragma unroll 4
         for (int64_t row = begin + row0; row < end; row += n_row) {
             ki_floats<T, V> x, other;
@@ -118,10 +137,12 @@ static cudaError_t diff_rows(const ki_diff_rows *a, cudaStream_t stream) {
     const int lanes = lanes_of(n);
     const dim3 grid((unsigned)((n + lanes - 1) / lanes), (unsigned)a->n_runs);
     const int N = ki_pack<T>::N;
+    if (packs && a->n_parts == 1 && !a->mask && !a->out)
+        return KI_LAUNCH((diff_rows_kernel<T, N, true, true>), grid, THREADS, 0, stream, *a, lanes);
     if (packs && a->n_parts == 1)
-        return KI_LAUNCH((diff_rows_kernel<T, N, true>), grid, THREADS, 0, stream, *a, lanes);
-    if (packs) return KI_LAUNCH((diff_rows_kernel<T, N, false>), grid, THREADS, 0, stream, *a, lanes);
-    return KI_LAUNCH((diff_rows_kernel<T, 1, false>), grid, THREADS, 0, stream, *a, lanes);
+        return KI_LAUNCH((diff_rows_kernel<T, N, true, false>), grid, THREADS, 0, stream, *a, lanes);
+    if (packs) return KI_LAUNCH((diff_rows_kernel<T, N, false, false>), grid, THREADS, 0, stream, *a, lanes);
+    return KI_LAUNCH((diff_rows_kernel<T, 1, false, false>), grid, THREADS, 0, stream, *a, lanes);
 }
 
 extern "C" cudaError_t ki_cuda_diff_rows(ki_number type, const ki_diff_rows *args, cudaStream_t stream) {

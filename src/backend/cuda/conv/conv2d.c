@@ -15,7 +15,8 @@
  *
  * Images have few channels, padded with zeros. If two neighbouring pixels of 4 channels make 16 bytes and the
  * stride is 2, the convolution is done on pairs of pixels: a kernel half as wide on 8 channels, at stride 1. The
- * first pair of a window may begin one pixel early; the weights of that pixel are zero. */
+ * first pair of a window may begin one pixel early; the weights of that pixel are zero. Windows that lie side by side
+ * (patches) are read as one pixel each row, which is a convolution of one column on many channels. */
 #include "backend/cuda/conv/conv2d.h"
 
 #include "backend/cuda/conv/group.h"
@@ -50,6 +51,16 @@ static void conv_free(ki_kernel *kernel) {
 
 static ki_conv_strides strides_of(const ki_cuda_map *m) {
     return (ki_conv_strides){.image = m->h * m->row * m->pitch, .row = m->row * m->pitch, .pixel = m->pitch};
+}
+
+/* Windows side by side are as many pixels, each of all the channels in a row of a window. Pixels behind the last window are not read. */
+static bool fold_windows(ki_conv_problem *p, ki_pack_form *f) {
+    if (p->type != KI_NUMBER_BF16 || p->src.pixel != 4 || p->kw != p->sw || p->pw != 0 || p->kw % 2 != 0)
+        return false;
+    f->packed_kw = 1, f->packed_ic = (int)(4 * p->kw), f->fold = (int)p->kw, f->step = 4;
+    p->ic = p->src.pixel = 4 * p->kw, p->iw = p->ow;
+    p->kw = p->sw = 1, p->pw_end = 0;
+    return true;
 }
 
 /* Pairs of pixels instead of pixels, where that helps. */
@@ -100,7 +111,7 @@ void ki_conv_problems(const ki_backend *backend, const ki_kernel_spec *spec,
                                .packed_ic = (int)(ic / groups),
                                .fold = 1,
                                .step = (int)(ic / groups)};
-    if (is_image && !spec->wants_diff_src[0]) fold_pixels(&all, ret_form);
+    if (is_image && !spec->wants_diff_src[0] && !fold_windows(&all, ret_form)) fold_pixels(&all, ret_form);
     for (int i = 0; i < KI_N_CONV_PASSES; i++) {
         ret_problems[i] = all;
         ret_problems[i].pass = (ki_conv_pass)i;
@@ -177,6 +188,8 @@ static kith_status conv_create(ki_backend *backend, const ki_kernel_spec *spec, 
                                  .backward_reads_dst = k->has_relu,
                                  .joins = k->has_relu,
                                  .is_late = k->is_late,
+                                 .takes_part = k->pass[KI_CONV_DIFF_SRC] && !spec->adds_diff_src &&
+                                               ki_conv_way_takes_part(k->pass[KI_CONV_DIFF_SRC]),
                                  .late_reads_diff_dst = !k->has_relu,
                                  .late_bytes = k->is_late ? own_bytes(k) : 0};
     *ret_kernel = &k->base;
@@ -270,6 +283,7 @@ static kith_status conv_bind(ki_kernel *kernel, const ki_binding *b, kith_error 
                      .dst = b->dst,
                      .diff_dst = b->diff_dst[0],
                      .diff_src = b->diff_src[0],
+                     .diff_added = b->diff_added,
                      .diff_weights = k->diff_weights,
                      .diff_master = b->param[KI_W].diff,
                      .workspace = b->scratch};

@@ -33,7 +33,8 @@ struct form {
     uint32_t n_items;              /* strips in all */
     int ih, iw, oh, ow, p;         /* of what is read and what is written; padding above and left */
     ki_conv_strides from, to;
-    bool is_turned, has_relu, adds;
+    bool is_turned, has_relu;
+    const void *added; /* to what is written, laid out as it; NULL: nothing */
     const void *src, *weights;
     const float *bias; /* NULL: none */
     void *dst;
@@ -114,9 +115,9 @@ __global__ void __launch_bounds__(THREADS, 2) strips(form f) {
     for (int o = 0; o < OUT; o++) {
         if (h.x + o >= f.ow) continue;
         T *to = dst + (h.x + o) * f.to.pixel;
-        if (f.adds) {
+        if (f.added) {
             ki_floats<T, V> before;
-            before.load(to);
+            before.load(static_cast<const T *>(f.added) + (to - static_cast<T *>(f.dst)));
 #pragma unroll
             for (int i = 0; i < V; i++) sum[o].v[i] += before.v[i];
         }
@@ -151,9 +152,9 @@ __global__ void __launch_bounds__(THREADS) spread(form f) {
         }
     }
     T *to = static_cast<T *>(f.dst) + h.image * f.to.image + h.y * f.to.row + h.x * f.to.pixel + h.pack * V;
-    if (f.adds) {
+    if (f.added) {
         ki_floats<T, V> before;
-        before.load(to);
+        before.load(static_cast<const T *>(f.added) + (to - static_cast<T *>(f.dst)));
 #pragma unroll
         for (int i = 0; i < V; i++) sum.v[i] += before.v[i];
     }
@@ -287,7 +288,7 @@ cudaError_t depthwise(const ki_conv_problem &p, const ki_conv_io &io, cudaStream
         f.ih = (int)p.oh, f.iw = (int)p.ow, f.oh = (int)p.ih, f.ow = (int)p.iw;
         f.from = p.dst, f.to = p.src;
         f.src = io.diff_dst, f.dst = io.diff_src;
-        f.adds = p.adds;
+        f.added = p.adds ? io.diff_src : io.diff_added;
         f.is_turned = p.sh == 1;
         if (f.is_turned) f.p = (int)(p.kh - 1 - p.ph);
     }

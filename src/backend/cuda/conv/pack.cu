@@ -1,17 +1,28 @@
 /* Weights between the masters' order [oc, ic, kh, kw] and the packed one [oc, kh, kw, ic], for all
  * convolutions of a network in one launch: they are many and small, and one launch each would cost more than
  * the copying. A block takes a few output channels, reads them in the order of its source, reorders them in
- * shared memory, and writes them in the order of its destination. So both reads and writes are contiguous. */
+ * shared memory, and writes them in the order of its destination. So both reads and writes are contiguous.
+ *
+ * Weights of 1x1, which most are in a transformer, have the same order in both. A block takes more of them, and copies them as they are. */
 #include "backend/cuda/conv/kernels.h"
 #include "backend/cuda/number.cuh"
 
-enum { TILE = 4096, THREADS = 256 };
+enum { TILE = 4096, PLAIN_TILE = 8192, THREADS = 256 };
+
+/* Is the order of masters and packed weights the same, and a row of them no more than a block takes? */
+static __host__ __device__ bool is_plain(const ki_pack_form &f) {
+    return f.kh == 1 && f.kw == 1 && f.fold == 1 && f.packed_kw == 1 && f.packed_ic == f.ic &&
+           f.ic <= PLAIN_TILE;
+}
 
 extern "C" bool ki_pack_tile(const ki_pack_form *form, ki_pack_tiling *ret_tiling) {
     const int area = form->kh * form->kw;
     if (area > TILE) return false;
     int chunk_c = form->packed_ic, n_o = 1;
-    if (form->ic * area > TILE) {
+    if (is_plain(*form)) {
+        n_o = PLAIN_TILE / form->ic;
+        if (n_o > form->oc) n_o = form->oc;
+    } else if (form->ic * area > TILE) {
         if (form->fold != 1 || form->packed_ic != form->ic) return false;
         chunk_c = TILE / area >= 8 ? TILE / area / 8 * 8 : TILE / area;
     } else {
@@ -63,6 +74,41 @@ static __device__ tile_range range_of(const ki_pack_form &f, const ki_pack_tilin
 }
 
 template <typename T>
+static __device__ void pack_plain(const ki_pack_item &item, const tile_range &r) {
+    const int N = ki_pack<T>::N, ic = item.form.ic, n = r.n_o * ic;
+    const float *from = item.weights + (int64_t)r.o0 * ic;
+    T *to = (T *)item.packed + (int64_t)r.o0 * ic;
+    if (!item.gamma && n % N == 0 && (uintptr_t)from % 16 == 0 && (uintptr_t)to % 16 == 0) {
+#pragma unroll 2
+        for (int i = (int)threadIdx.x * N; i < n; i += THREADS * N) {
+            ki_floats<T, ki_pack<T>::N> x;
+#pragma unroll
+            for (int k = 0; k < N; k += 4) ki_unpack(ki_pack_load(from + i + k), x.v + k);
+            x.store(to + i);
+        }
+        return;
+    }
+    for (int i = (int)threadIdx.x; i < n; i += THREADS) {
+        const int o = r.o0 + i / ic;
+        to[i] =
+            from_float<T>(item.gamma ? from[i] * (item.gamma[o] / sqrtf(item.var[o] + item.eps)) : from[i]);
+    }
+}
+
+template <typename T>
+static __device__ void pack_bias(const ki_pack_item &item, const tile_range &r) {
+    if (r.c0 != 0 || !item.packed_bias) return;
+    for (int i = (int)threadIdx.x; i < r.n_o; i += THREADS) {
+        const int o = r.o0 + i;
+        float bias = item.bias ? item.bias[o] : 0;
+        if (item.gamma)
+            bias = item.gamma[o] / sqrtf(item.var[o] + item.eps) * (bias - item.mean[o]) + item.beta[o];
+        item.packed_bias[o] = bias;
+        ((T *)item.stored_bias)[o] = from_float<T>(bias);
+    }
+}
+
+template <typename T>
 static __global__ void pack_kernel(const ki_pack_item *items, int n_items) {
     KI_SHARED_ARRAY(float, tile, TILE);
     KI_SHARED_ARRAY(ki_pack_item, shared_item, 1);
@@ -71,6 +117,11 @@ static __global__ void pack_kernel(const ki_pack_item *items, int n_items) {
     const ki_pack_item &item = shared_item[0];
     const ki_pack_form f = item.form;
     const tile_range r = range_of(f, item.tiling, (int)blockIdx.x - item.first_block);
+    pack_bias<T>(item, r);
+    if (is_plain(f)) {
+        pack_plain<T>(item, r);
+        return;
+    }
     const int area = f.kh * f.kw, n_each = r.n_c * area, n_places = f.kh * f.packed_kw;
     const float *from = item.weights + ((int64_t)r.o0 * f.ic + r.c0) * area;
     /* Several output channels are always complete and adjacent; a single one may be a part. */
@@ -81,16 +132,6 @@ static __global__ void pack_kernel(const ki_pack_item *items, int n_items) {
             scale = item.gamma[o] / sqrtf(item.var[o] + item.eps);
         }
         tile[i] = from[i] * scale;
-    }
-    if (r.c0 == 0 && item.packed_bias) {
-        for (int i = (int)threadIdx.x; i < r.n_o; i += THREADS) {
-            const int o = r.o0 + i;
-            float bias = item.bias ? item.bias[o] : 0;
-            if (item.gamma)
-                bias = item.gamma[o] / sqrtf(item.var[o] + item.eps) * (bias - item.mean[o]) + item.beta[o];
-            item.packed_bias[o] = bias;
-            ((T *)item.stored_bias)[o] = from_float<T>(bias);
-        }
     }
     __syncthreads();
     const int n_row = n_places * r.n_packed_c;
@@ -136,6 +177,14 @@ static __global__ void unpack_kernel(const ki_unpack_item *items, int n_items, i
     const tile_range r = range_of(f, item.tiling, block - item.first_block);
     const int area = f.kh * f.kw, n_each = r.n_c * area, n_places = f.kh * f.packed_kw,
               n_row = n_places * r.n_packed_c;
+    float *to = item.diff + ((int64_t)r.o0 * f.ic + r.c0) * area;
+    if (is_plain(f)) {
+        const int64_t first = (int64_t)r.o0 * f.ic;
+        for (int i = (int)threadIdx.x; i < r.n_o * f.ic; i += THREADS)
+            to[i] += item.is_bf16 ? to_float(((const ki_bf16 *)item.packed)[first + i])
+                                  : ((const float *)item.packed)[first + i];
+        return;
+    }
     for (int i = (int)threadIdx.x; i < r.n_o * n_row; i += THREADS) {
         const int o = i / n_row, in_row = i - o * n_row;
         const int place = in_row / r.n_packed_c, ch = r.c0 + in_row - place * r.n_packed_c;
@@ -146,7 +195,6 @@ static __global__ void unpack_kernel(const ki_unpack_item *items, int n_items, i
                                              : ((const float *)item.packed)[from];
     }
     __syncthreads();
-    float *to = item.diff + ((int64_t)r.o0 * f.ic + r.c0) * area;
     for (int i = (int)threadIdx.x; i < r.n_o * n_each; i += THREADS) to[i] += tile[i];
 }
 

@@ -27,8 +27,9 @@ typedef struct ki_conv_problem {
     int64_t ph, pw, ph_end, pw_end; /* zero padding before and after */
     ki_conv_strides src, dst;
     bool has_bias, has_relu; /* forward */
-    bool adds;               /* diff_src: added to what is there */
+    bool adds;               /* diff_src: added to what is there; forward of a product: io.added is */
     bool plain_weights;      /* diff_weights: the master's gradient has the packed form (1x1) */
+    bool is_product;         /* only products are tried: of a linear layer */
 } ki_conv_problem;
 
 /* The channels of the source that one output channel reads. */
@@ -47,8 +48,11 @@ typedef struct ki_conv_io {
     const float *bias;       /* forward with has_bias: [oc] */
     const void *bias_stored; /* the same in the type of activations */
     void *dst;               /* forward */
+    const void *added;       /* forward that adds: this to dst, laid out as dst */
     const void *diff_dst;
     void *diff_src;
+    const void
+        *diff_added; /* diff_src of a way that takes a part: this is added, laid out as it; NULL: nothing */
     void *diff_weights; /* packed, assigned, of ki_conv_way_diff_type; unless the way accumulates */
     float *diff_master; /* then this is added to */
     void *workspace;

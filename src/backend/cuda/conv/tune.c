@@ -18,7 +18,7 @@ static void write_key(const ki_backend *backend, const ki_conv_problem *p, char 
     ki_snprintf(key, key_bytes,
                 "%s %s mb%lld ic%lld ih%lld iw%lld oc%lld oh%lld ow%lld kh%lld kw%lld sh%lld sw%lld "
                 "p%lld,%lld,%lld,%lld "
-                "src%lld,%lld,%lld dst%lld,%lld,%lld%s%s%s%s%s%s%s",
+                "src%lld,%lld,%lld dst%lld,%lld,%lld%s%s%s%s%s%s%s%s",
                 names[p->pass], p->type == KI_NUMBER_BF16 ? "bf16" : "float32", (long long)p->mb,
                 (long long)p->ic, (long long)p->ih, (long long)p->iw, (long long)p->oc, (long long)p->oh,
                 (long long)p->ow, (long long)p->kh, (long long)p->kw, (long long)p->sh, (long long)p->sw,
@@ -26,7 +26,8 @@ static void write_key(const ki_backend *backend, const ki_conv_problem *p, char 
                 (long long)s->image, (long long)s->row, (long long)s->pixel, (long long)d->image,
                 (long long)d->row, (long long)d->pixel, groups, p->has_bias ? " bias" : "",
                 p->has_relu ? " relu" : "", p->adds ? " adds" : "", p->plain_weights ? " plain" : "",
-                backend->options.tf32 ? " tf32" : "", backend->options.deterministic ? " repeatable" : "");
+                p->is_product ? " product" : "", backend->options.tf32 ? " tf32" : "",
+                backend->options.deterministic ? " repeatable" : "");
 }
 
 static kith_status pick(ki_tune *t, ki_conv_way **ret_way, kith_error *err) {

@@ -115,7 +115,7 @@ static void add_form(ki_tune *t, ki_cudnn_form form, bool packs_dst, int most, b
 static void add_forms(ki_tune *t, bool is_second_try) {
     const ki_conv_problem *p = t->problem;
     const bool can_fuse = p->pass == KI_CONV_FORWARD && (p->has_bias || p->has_relu);
-    if (p->adds) return; /* only products do */
+    if (p->adds || p->is_product) return; /* only products do */
     if (can_fuse) add_form(t, KI_CUDNN_FUSED, false, OFFERS, is_second_try);
     add_form(t, KI_CUDNN_BARE, false, can_fuse ? OFFERS_MORE : OFFERS, is_second_try);
     if (!ki_conv_dst_is_packed(p)) add_form(t, KI_CUDNN_BARE, true, OFFERS, is_second_try);

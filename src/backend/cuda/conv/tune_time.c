@@ -124,6 +124,7 @@ static kith_status make_tensors(ki_tune *t, ki_conv_io *ret_io, kith_error *err)
                             (size_t)(p->oc * p->kh * p->kw * ki_conv_group_ic(p)) * sizeof(float),
                             (size_t)p->oc * sizeof(float),
                             (size_t)(p->mb * p->src.image) * each,
+                            p->adds && p->pass == KI_CONV_FORWARD ? (size_t)(p->mb * p->dst.image) * each : 0,
                             workspace_bytes};
     enum { N = sizeof bytes / sizeof bytes[0] };
     char *at[N];
@@ -151,6 +152,7 @@ static kith_status make_tensors(ki_tune *t, ki_conv_io *ret_io, kith_error *err)
                            .bias = (const float *)(const void *)at[3],
                            .bias_stored = at[3],
                            .diff_src = at[4],
+                           .added = at[5],
                            .workspace = at[N - 1]};
     return KITH_OK;
 }

@@ -28,6 +28,8 @@ size_t ki_conv_way_workspace_bytes(const ki_conv_way *w) {
 bool ki_conv_way_accumulates(const ki_conv_way *w) {
     return w->problem.pass == KI_CONV_DIFF_WEIGHTS && w->kind == KI_WAY_LT;
 }
+bool ki_conv_way_takes_part(const ki_conv_way *w) { return w->kind == KI_WAY_DEPTHWISE; }
+bool ki_conv_way_is_plain(const ki_conv_way *w) { return w->kind == KI_WAY_PLAIN; }
 ki_number ki_conv_way_diff_type(const ki_conv_way *w) {
     return w->kind == KI_WAY_CUDNN ? w->problem.type : KI_NUMBER_FLOAT;
 }
@@ -228,8 +230,8 @@ kith_status ki_conv_way_parse(ki_backend *backend, const ki_conv_problem *proble
 }
 
 kith_status ki_conv_way_bind(ki_conv_way *w, const ki_conv_io *io, kith_error *err) {
-    const void *const maps[] = {io->src, io->dst, io->diff_dst, io->diff_src};
-    for (int i = 0; i < 4; i++) {
+    const void *const maps[] = {io->src, io->dst, io->diff_dst, io->diff_src, io->added, io->diff_added};
+    for (int i = 0; i < 6; i++) {
         if ((uintptr_t)maps[i] % 16 != 0)
             return ki_fail(err, KITH_EINTERNAL,
                            "a map of a convolution begins at %p; wanted a multiple of 16", maps[i]);
@@ -256,14 +258,14 @@ static kith_status run_lt(const ki_conv_way *w, cudaStream_t stream, kith_error 
     cublasLtHandle_t lt = w->libraries->lt;
     switch (w->problem.pass) {
     case KI_CONV_FORWARD:
-        return ki_lt_run(lt, &call, &w->algo, 1, io->src, io->weights, 0, io->dst, io->workspace,
-                         w->workspace_bytes, stream, err);
+        return ki_lt_run(lt, &call, &w->algo, 1, io->src, io->weights, w->problem.adds, io->added, io->dst,
+                         io->workspace, w->workspace_bytes, stream, err);
     case KI_CONV_DIFF_SRC:
         return ki_lt_run(lt, &call, &w->algo, 1, io->diff_dst, io->weights, w->problem.adds, io->diff_src,
-                         io->workspace, w->workspace_bytes, stream, err);
+                         io->diff_src, io->workspace, w->workspace_bytes, stream, err);
     default:
-        return ki_lt_run(lt, &call, &w->algo, 1, io->diff_dst, io->src, 1, io->diff_master, io->workspace,
-                         w->workspace_bytes, stream, err);
+        return ki_lt_run(lt, &call, &w->algo, 1, io->diff_dst, io->src, 1, io->diff_master, io->diff_master,
+                         io->workspace, w->workspace_bytes, stream, err);
     }
 }
 

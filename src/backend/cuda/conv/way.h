@@ -34,6 +34,10 @@ size_t ki_conv_way_workspace_bytes(const ki_conv_way *way);
 /* Of diff_weights: the type written, and whether it is added to the master's gradient instead. */
 ki_number ki_conv_way_diff_type(const ki_conv_way *way);
 bool ki_conv_way_accumulates(const ki_conv_way *way);
+/* Of diff_src: does it add io.diff_added? */
+bool ki_conv_way_takes_part(const ki_conv_way *way);
+/* Is it the plain kernel, because nothing else can do it? */
+bool ki_conv_way_is_plain(const ki_conv_way *way);
 /* "cudnn fused engine 38, knobs 2=5 …"; and the seconds it took when it was chosen (0: never timed). */
 const char *ki_conv_way_text(const ki_conv_way *way);
 double ki_conv_way_seconds(const ki_conv_way *way);

@@ -77,7 +77,7 @@ typedef struct ki_cuda_glu_args {
 cudaError_t ki_cuda_glu_apply(cudaStream_t stream, const ki_cuda_glu_args *args, bool is_backward);
 
 /* dst = a * x + b * y + bias, with hw pixels to a row: a and b are factors for each channel, a_step and b_step floats from one row to the
- * next (0: the same for all rows), bias for each channel. y and bias may be NULL. */
+ * next (0: the same for all rows), bias for each channel. y, b (then 1) and bias may be NULL. */
 typedef struct ki_cuda_mix_args {
     bool is_bf16;
     int64_t n, c, hw, x_pitch, y_pitch, dst_pitch, a_step, b_step;
@@ -89,11 +89,13 @@ typedef struct ki_cuda_mix_args {
 cudaError_t ki_cuda_mix(cudaStream_t stream, const ki_cuda_mix_args *args);
 
 /* Sums over stretches of `length` of the n pixels, the last of which may be shorter: along [stretches, c] of x * y, and, behind them, sums
- * [stretches, c] of x, if asked for. */
+ * [stretches, c] of x, if asked for. In the same pass, unless `scaled` is NULL, scaled = a * x with a factor for each channel. */
 typedef struct ki_cuda_stretch_args {
     bool is_bf16, wants_sums;
-    int64_t n, c, length, x_pitch, y_pitch;
+    int64_t n, c, length, x_pitch, y_pitch, scaled_pitch;
     const void *x, *y;
+    const float *a;
+    void *scaled;
     float *dst;
 } ki_cuda_stretch_args;
 
@@ -101,9 +103,9 @@ static inline int64_t ki_cuda_stretches(int64_t n, int64_t length) { return (n +
 /* The length of stretches for sums over all n pixels: a function of the shape alone. */
 int64_t ki_cuda_stretch_length(int64_t n);
 cudaError_t ki_cuda_stretch_sums(cudaStream_t stream, const ki_cuda_stretch_args *args);
-/* diff [c] += the sum over the stretches of src [stretches, c]. */
+/* diff [c] += the sum over the stretches of src [stretches, c], and the same for `next` and the sums behind; each may be NULL. */
 cudaError_t ki_cuda_add_stretches(cudaStream_t stream, int64_t stretches, int64_t c, const float *src,
-                                  float *diff);
+                                  float *diff, float *next);
 
 /* Whole rows of hw pixels of c channels through the mask of device/dropout.h, a row being the element; see ki_cuda_dropout_args. */
 cudaError_t ki_cuda_drop_path_mask(cudaStream_t stream, const ki_cuda_dropout_args *args);

@@ -67,8 +67,8 @@ static kith_status run(ki_backend *backend, ki_lt_product *p, const operands *o,
     KI_TRY(ki_lt_describe(p, &call, err));
     KI_TRY(algorithm_of(libraries, p, &call, &algo, err));
     if (o->bias) KI_TRY(ki_lt_set_bias(&call, o->bias, err));
-    return ki_lt_run(libraries->lt, &call, &algo, o->alpha, o->a, o->b, o->beta, o->c, libraries->workspace,
-                     libraries->workspace_bytes, ki_cuda_of(backend)->stream, err);
+    return ki_lt_run(libraries->lt, &call, &algo, o->alpha, o->a, o->b, o->beta, o->c, o->c,
+                     libraries->workspace, libraries->workspace_bytes, ki_cuda_of(backend)->stream, err);
 }
 
 kith_status ki_cuda_gemm_batched(ki_backend *backend, bool ta, bool tb, int64_t m, int64_t n, int64_t k,

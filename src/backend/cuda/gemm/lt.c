@@ -94,12 +94,12 @@ kith_status ki_lt_set_bias(ki_lt_call *call, const void *bias, kith_error *err) 
 }
 
 kith_status ki_lt_run(cublasLtHandle_t handle, ki_lt_call *call, const cublasLtMatmulAlgo_t *algo,
-                      float alpha, const void *a, const void *b, float beta, void *c, void *workspace,
-                      size_t workspace_bytes, cudaStream_t stream, kith_error *err) {
+                      float alpha, const void *a, const void *b, float beta, const void *plus, void *c,
+                      void *workspace, size_t workspace_bytes, cudaStream_t stream, kith_error *err) {
     const double factor[2] = {(double)alpha, (double)beta};
     const void *by = call->is_double ? (const void *)&factor[0] : &alpha,
-               *plus = call->is_double ? (const void *)&factor[1] : &beta;
-    KI_CUBLAS(cublasLtMatmul(handle, &call->desc, by, b, &call->a, a, &call->b, plus, c, &call->c, c,
+               *plus_by = call->is_double ? (const void *)&factor[1] : &beta;
+    KI_CUBLAS(cublasLtMatmul(handle, &call->desc, by, b, &call->a, a, &call->b, plus_by, plus, &call->c, c,
                              &call->c, algo, workspace, workspace_bytes, stream));
     return KITH_OK;
 }

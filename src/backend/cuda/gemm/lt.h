@@ -43,8 +43,9 @@ kith_status ki_lt_offers(cublasLtHandle_t handle, ki_lt_call *call, const ki_lt_
                          size_t workspace_limit, int n, cublasLtMatmulHeuristicResult_t *ret_offers,
                          int *ret_n, kith_error *err);
 kith_status ki_lt_set_bias(ki_lt_call *call, const void *bias, kith_error *err);
+/* c = alpha a b + beta plus; `plus` is c, or laid out as c. */
 kith_status ki_lt_run(cublasLtHandle_t handle, ki_lt_call *call, const cublasLtMatmulAlgo_t *algo,
-                      float alpha, const void *a, const void *b, float beta, void *c, void *workspace,
-                      size_t workspace_bytes, cudaStream_t stream, kith_error *err);
+                      float alpha, const void *a, const void *b, float beta, const void *plus, void *c,
+                      void *workspace, size_t workspace_bytes, cudaStream_t stream, kith_error *err);
 
 #endif

@@ -95,6 +95,7 @@ typedef struct ki_cuda_layer_norm_args {
     float *saved; /* [n, 2]: mean and 1 / sqrt(var + eps), from forward to backward; NULL: not kept */
     const void *diff_dst;
     void *diff_src;                /* NULL: not wanted */
+    const void *diff_added;        /* added to it, laid out as it; NULL: nothing */
     float *diff_gamma, *diff_beta; /* added to; NULL: not wanted */
     float *scratch;                /* ki_cuda_layer_norm_scratch floats */
 } ki_cuda_layer_norm_args;
@@ -102,6 +103,13 @@ typedef struct ki_cuda_layer_norm_args {
 size_t ki_cuda_layer_norm_scratch(int64_t n, int64_t c);
 cudaError_t ki_cuda_layer_norm_forward(cudaStream_t stream, const ki_cuda_layer_norm_args *norm);
 cudaError_t ki_cuda_layer_norm_backward(cudaStream_t stream, const ki_cuda_layer_norm_args *norm);
+
+/* The same for rows of whole packs that fit in the registers of a warp, which these two choose where they can: may they, then the pass, and
+ * the floats of `scratch` it uses. */
+bool ki_cuda_layer_norm_is_kept(const ki_cuda_layer_norm_args *norm, bool is_backward);
+cudaError_t ki_cuda_layer_norm_kept(cudaStream_t stream, const ki_cuda_layer_norm_args *norm,
+                                    bool is_backward);
+size_t ki_cuda_layer_norm_kept_scratch(int64_t n, int64_t c);
 
 /* grn between its sums over pixels (ki_cuda_stretch_sums) and what they are applied to (ki_cuda_mix); all [mb, c] but for `rate` [mb]. */
 typedef struct ki_cuda_grn_args {

@@ -19,6 +19,7 @@ static ki_cuda_layer_norm_args norm_of(const cuda_op *op) {
                                      .saved = b->workspace,
                                      .diff_dst = b->diff_dst[0],
                                      .diff_src = b->diff_src[0],
+                                     .diff_added = b->diff_added,
                                      .diff_gamma = trains ? b->param[KI_W].diff : NULL,
                                      .diff_beta = trains ? b->param[KI_B].diff : NULL,
                                      .scratch = b->scratch};
@@ -32,7 +33,8 @@ static kith_status create(ki_backend *backend, const ki_kernel_spec *spec, ki_ke
     *ret_info =
         (ki_kernel_info){.workspace_bytes = trains ? 2 * (size_t)m.n * sizeof(float) : 0,
                          .scratch_bytes = trains ? ki_cuda_layer_norm_scratch(m.n, m.c) * sizeof(float) : 0,
-                         .backward_reads_src = true};
+                         .backward_reads_src = true,
+                         .takes_part = true};
     return KITH_OK;
 }
 

@@ -1,6 +1,8 @@
-/* layer_norm (formulas: backend/ref): a warp for each row, which it reads from memory once and then from the cache. The gradients of gamma
- * and beta are sums over stretches of rows, one block for each and a tile of channels (channels.cuh), and then over the stretches. */
+/* layer_norm (formulas: backend/ref) of rows of any length; layer_norm_kept.cu has the kernels for those that fit in registers. Here a warp
+ * has a row, which it reads from memory once and then from the cache. The gradients of gamma and beta are sums over stretches of rows, one
+ * block for each and a tile of channels (channels.cuh), and then over the stretches. */
 #include "backend/cuda/channels.cuh"
+#include "backend/cuda/elementwise/kernels.h"
 #include "backend/cuda/norm/kernels.h"
 #include "backend/cuda/number.cuh"
 
@@ -68,6 +70,11 @@ __global__ void __launch_bounds__(THREADS) layer_backward(ki_cuda_layer_norm_arg
 #pragma unroll
         for (int i = 0; i < V; i++)
             x.v[i] = istd * (a.gamma[first + i] * d.v[i] - shift - (x.v[i] - mean) * istd * slope);
+        if (a.diff_added) {
+            d.load(static_cast<const T *>(a.diff_added) + row * a.src_pitch + first);
+#pragma unroll
+            for (int i = 0; i < V; i++) x.v[i] += d.v[i];
+        }
         x.store(diff_src + first);
     }
 }
@@ -112,12 +119,7 @@ cudaError_t add_params(cudaStream_t stream, const ki_cuda_layer_norm_args *a) {
     g.chunks = (int)ki_cuda_stretches(a->n, g.chunk);
     KI_LAUNCH_TRY(layer_sums<T, V>, dim3((unsigned)g.chunks, (unsigned)g.tiles), KI_CHANNEL_THREADS,
                   ki_channel_room(g, 2, V), stream, *a, g);
-    cudaError_t error = cudaSuccess;
-    if (a->diff_gamma) error = ki_cuda_add_stretches(stream, g.chunks, a->c, a->scratch, a->diff_gamma);
-    if (error == cudaSuccess && a->diff_beta)
-        error = ki_cuda_add_stretches(stream, g.chunks, a->c, a->scratch + (int64_t)g.chunks * a->c,
-                                      a->diff_beta);
-    return error;
+    return ki_cuda_add_stretches(stream, g.chunks, a->c, a->scratch, a->diff_gamma, a->diff_beta);
 }
 
 unsigned blocks_of(const ki_cuda_layer_norm_args *a) { return (unsigned)((a->n + ROWS - 1) / ROWS); }
@@ -144,6 +146,7 @@ template <typename T>
 cudaError_t backward_of(cudaStream_t stream, const ki_cuda_layer_norm_args *a) {
     const bool is_wide = ki_fits_packs<T>(a->src, a->src_pitch, a->c) &&
                          ki_fits_packs<T>(a->diff_src, a->src_pitch, a->c) &&
+                         ki_fits_packs<T>(a->diff_added, a->src_pitch, a->c) &&
                          ki_fits_packs<T>(a->diff_dst, a->dst_pitch, a->c);
     return is_wide ? backward<T, ki_pack<T>::N>(stream, a) : backward<T, 1>(stream, a);
 }
@@ -151,13 +154,17 @@ cudaError_t backward_of(cudaStream_t stream, const ki_cuda_layer_norm_args *a) {
 } // namespace
 
 extern "C" size_t ki_cuda_layer_norm_scratch(int64_t n, int64_t c) {
-    return 2 * (size_t)(ki_cuda_stretches(n, ki_cuda_stretch_length(n)) * c);
+    const size_t kept = ki_cuda_layer_norm_kept_scratch(n, c),
+                 any = 2 * (size_t)(ki_cuda_stretches(n, ki_cuda_stretch_length(n)) * c);
+    return kept > any ? kept : any;
 }
 
 extern "C" cudaError_t ki_cuda_layer_norm_forward(cudaStream_t stream, const ki_cuda_layer_norm_args *norm) {
+    if (ki_cuda_layer_norm_is_kept(norm, false)) return ki_cuda_layer_norm_kept(stream, norm, false);
     return norm->is_bf16 ? forward_of<ki_bf16>(stream, norm) : forward_of<float>(stream, norm);
 }
 
 extern "C" cudaError_t ki_cuda_layer_norm_backward(cudaStream_t stream, const ki_cuda_layer_norm_args *norm) {
+    if (ki_cuda_layer_norm_is_kept(norm, true)) return ki_cuda_layer_norm_kept(stream, norm, true);
     return norm->is_bf16 ? backward_of<ki_bf16>(stream, norm) : backward_of<float>(stream, norm);
 }
