@@ -159,7 +159,7 @@ static void test_stopped_and_gone_on_with(void **state) {
 static void test_killed_and_gone_on_with(void **state) {
     (void)state;
     char output[4096];
-    const int status = testing_run(output, sizeof output, "%s killed %s", testing_self(), testing_folder());
+    const int status = testing_run(output, sizeof output, "'%s' killed %s", testing_self(), testing_folder());
     assert_int_equal(status, 128 + SIGKILL);
     kith_photos *photos = open_photos("photos");
     const int64_t n = count_items(photos);

@@ -154,7 +154,7 @@ static void test_taught_on_several_sets(void **state) {
     assert_int_equal(n, N_SETS);
     for (int i = 0; i < n; i++) sets[i] = set[i];
     snprintf(root, sizeof root, "%s/taught", testing_folder());
-    snprintf(recipe, sizeof recipe, "%s/recipes/general.yaml", testing_source());
+    snprintf(recipe, sizeof recipe, "%s/recipes/general.yaml", KITH_TESTING_SOURCE_DIR);
     const kith_train_options options = {.size = sizeof(kith_train_options),
                                         .recipe = recipe,
                                         .sets = sets,
