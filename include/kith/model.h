@@ -64,7 +64,8 @@ typedef struct kith_model_options {
     const char *pool;
     int64_t embedding;      /* size of the embedding layer; KITH_NONE: without */
     bool no_embedding_bias; /* a new embedding layer gets no bias */
-    /* How a new embedding layer starts: "he" (default), "glorot", "caffe" (rows of norm 1) or "torch" */
+    /* How a new embedding layer starts: "he" (default), "glorot", "caffe" (rows of norm 1) or "torch". If it is said, an embedding layer
+     * of another size in the file is left out, and a new one begins; otherwise that is an error */
     const char *embedding_init;
     int64_t classes;       /* of the classifier; KITH_NONE: without */
     const char *device;    /* "cpu" (default), "cuda", "cuda:1", or "ref", the slow one that tests trust */

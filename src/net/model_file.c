@@ -276,6 +276,7 @@ static kith_status build(const kith_model_options *given, const source *from, bo
         KI_TRY(ki_settings_parse(arena, given->settings, NULL, &options.settings, err));
     if (!options.backbone) return ki_fail(err, KITH_EINVAL, "neither a backbone nor a weights file is named");
     KI_TRY(ki_net_init(&options, net, err));
+    net->new_embedding = given->embedding_init != NULL;
     if (from) take_pixels(from, given, net);
     if (from) KI_TRY(read_preprocess(from->tensors, net, err));
     if (reads) KI_TRY(ki_weights_check(from->named, net, err));

@@ -54,6 +54,8 @@ typedef struct ki_net {
     int64_t heads; /* from 1; each has embedding / heads numbers */
     int64_t map_channels;
     bool no_embedding_bias;
+    bool
+        new_embedding; /* an embedding layer of another size in a weights file is left out, and this one begins anew */
     ki_adaptation adapt;
     kith_preprocess preprocess; /* the backbone's; a model file may say otherwise */
     ki_graph *graph;            /* owned */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "net/adapt.h"
 #include "net/calibration.h"
@@ -124,6 +125,13 @@ static const char *tensor_of(const ki_named *tensors, const char *name, kith_arr
     return ki_named_get(tensors, name, ret_shape) ? name : NULL;
 }
 
+/* Is it a part of an embedding layer whose size in the file is another one, and that begins anew? */
+static bool begins_anew(const ki_named *tensors, const ki_net *net, const char *name) {
+    kith_array view;
+    return net->new_embedding && has_prefix(name, "embedding") &&
+           ki_named_get(tensors, "embedding.weight", &view) && view.dim[0] != net->embedding;
+}
+
 /* Equal but for axes of 1 before and behind: a linear layer and a 1x1 convolution fit each other. */
 static bool shape_fits(const kith_array *view, const ki_shape *shape) {
     int first = 0, n = view->n_dims, wanted = shape->n_dims;
@@ -141,6 +149,7 @@ static bool is_float(kith_dtype dtype) {
 static void check_param(const ki_named *tensors, const ki_net *net, const ki_param_decl *param,
                         name_list *missing, name_list *misshapen) {
     kith_array view;
+    if (begins_anew(tensors, net, param->name)) return;
     if (!tensor_of(tensors, param->name, &view)) {
         if (ki_adapt_is_added(net, param->name)) return;
         const char *head = head_of(net, param->name);
@@ -220,10 +229,14 @@ kith_status ki_weights_import_named(const ki_named *tensors, const ki_net *net, 
                                     kith_error *err) {
     KI_TRY(ki_weights_check(tensors, net, err));
     KI_TRY(ki_adapt_clear(net, params, err));
+    if (net->embedding && begins_anew(tensors, net, "embedding.weight"))
+        ki_log(KITH_LOG_INFO, "the weights' embedding layer has another size; a new one of %lld begins",
+               (long long)net->embedding);
     for (int i = 0; i < ki_params_count(params); i++) {
         const ki_param *param = ki_params_at(params, i);
         kith_array view;
-        const char *name = tensor_of(tensors, param->name, &view);
+        const char *name =
+            begins_anew(tensors, net, param->name) ? NULL : tensor_of(tensors, param->name, &view);
         if (name) KI_TRY(import_one(tensors, name, params, param, err));
     }
     return KITH_OK;

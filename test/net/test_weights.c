@@ -267,6 +267,37 @@ static void test_metadata(void **state) {
     assert_refused(&options, KITH_EIO, "/nowhere/at.safetensors");
 }
 
+/* An embedding layer of another size is an error, unless it is said how a new one starts: then that one is there, and the rest is the
+ * file's. */
+static void test_a_new_embedding_layer(void **state) {
+    (void)state;
+    begin();
+    add("embedding.weight", KITH_F32, 2, 3, 8, 0, 0);
+    write_file(NULL, NULL);
+    kith_model_options options = base();
+    options.embedding = 5;
+    assert_refused(&options, KITH_ESHAPE, "embedding.weight is float32 [3, 8], wanted [5, 8]");
+    options.embedding_init = "torch";
+    kith_model *model = open_ok(&options);
+    kith_model_info info;
+    kith_model_info_get(model, &info);
+    assert_int_equal(info.embedding, 5);
+    kith_model_param param;
+    for (int i = 0; kith_model_param_at(model, i, &param); i++) {
+        kith_error err = {0};
+        float values[3 * 64 * 9 * 8];
+        if (strcmp(param.name, "embedding.weight") != 0 && strcmp(param.name, "conv1.weight") != 0) continue;
+        assert_in_range(param.n, 1, N_ROWS(values));
+        assert_ok(kith_model_param_get(model, i, values, &err), &err);
+        assert_true((values[0] == 0.5f) == (strcmp(param.name, "conv1.weight") == 0));
+    }
+    kith_model_free(model);
+    options.embedding = 3; /* as in the file: taken from there */
+    model = open_ok(&options);
+    assert_all_half(model);
+    kith_model_free(model);
+}
+
 /* A file of halves has half-width layers and exact vectors, opens as a model with the rounded weights, and says the same of itself. */
 static void test_half(void **state) {
     (void)state;
@@ -352,6 +383,7 @@ int main(void) {
         cmocka_unit_test(test_many_are_cut),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_a_new_embedding_layer),
         cmocka_unit_test(test_half),
         cmocka_unit_test(test_half_out_of_range),
     };
