@@ -134,7 +134,7 @@ static int hits_at(const char *rate) {
     char output[8192];
     const int status = testing_run(output, sizeof output,
                                    "cd %s && " TESTING_K
-                                   " && export XDG_CACHE_HOME=$PWD/caches && { [ -f g.kith ] || $K index "
+                                   " && export XDG_CACHE_HOME=\"$PWD/caches\" && { [ -e g.kith ] || $K index "
                                    "glyphs -o g.kith; } 2>&1 && "
                                    "$K search g.kith glyphs/glyph00003/00001.png -k %d --same %s 2>&1",
                                    testing_folder(), testing_program(), (int)N, rate);
