@@ -96,6 +96,22 @@ static void test_recipes_are_found(void **state) {
     assert_runs(run("cd / && %s/opt/kith/bin/kith train recipe:photos --print-recipe", root));
 }
 
+/* So is the model where none is named, with what the tree says of it. */
+static void test_the_model_is_found(void **state) {
+    (void)state;
+    if (run("test -f %s/models/general.safetensors", testing_source()) != 0) skip();
+    assert_runs(
+        run("cd %s && for file in models/*.safetensors models/*.md; do [ ! -f \"$file\" ] || "
+            "cmp \"$file\" %s/opt/kith/share/kith/\"$file\" || exit 1; done",
+            testing_source(), root));
+    assert_runs(
+        run("cd %s && unset KITH_MODELS && %s/opt/kith/bin/kith synth drawn --classes 2 --images 2 && "
+            "%s/opt/kith/bin/kith embed drawn -o drawn.npy 2>&1",
+            testing_folder(), root, root));
+    assert_non_null(strstr(output, "kith: model: general ("));
+    assert_non_null(strstr(output, "drawn.npy: float32 [4, 256]"));
+}
+
 static void test_no_path_of_the_build_is_installed(void **state) {
     (void)state;
     assert_runs(
@@ -201,6 +217,7 @@ int main(void) {
         cmocka_unit_test(test_everything_is_there),
         cmocka_unit_test(test_soname),
         cmocka_unit_test(test_recipes_are_found),
+        cmocka_unit_test(test_the_model_is_found),
         cmocka_unit_test(test_no_path_of_the_build_is_installed),
         cmocka_unit_test(test_no_folder_of_the_build_is_searched),
         cmocka_unit_test(test_shared),

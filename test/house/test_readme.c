@@ -73,7 +73,9 @@ static bool texts_match(const char *wanted, const char *end, const char *text) {
 static void run_sample(const char *file, int line, const char *command, const char *wanted, const char *end) {
     char one[LONGEST];
     snprintf(one, sizeof one, "%.*s", (int)strcspn(command, "\n"), command);
-    const int status = testing_run(output, sizeof output, "cd %s/sample && %s", testing_folder(), one);
+    const int status =
+        testing_run(output, sizeof output, "cd %s/sample && export XDG_CACHE_HOME=\"$PWD/../caches\" && %s",
+                    testing_folder(), one);
     if (status != 0 && !strstr(one, "||"))
         fail_msg("%s:%d: '%s' gave %d: %s", file, line, one, status, output);
     if (!texts_match(wanted, end, output))

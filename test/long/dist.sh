@@ -46,6 +46,10 @@ grep -q 'R@1' trained
 "$kith" index glyphs -o glyphs.kith --model run
 "$kith" search glyphs.kith glyphs/glyph00030/00003.png -k 3 --html hits.html | tee found
 grep -q '1.0000.*glyphs/glyph00030/00003.png' found
+# By the model that came with it.
+"$kith" search glyphs glyphs/glyph00030/00003.png -k 3 >found 2>&1
+grep -q 'kith: model: general (' found
+grep -q '1.0000.*glyphs/glyph00030/00003.png' found
 # From where it was unpacked, called by a relative path and by a link.
 ln -s "$HOME/.local/bin/kith" link && ./link list recipes | grep -q quickstart
 END

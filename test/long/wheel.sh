@@ -32,6 +32,8 @@ grep -qx "Tag: py3-none-$tag" "$work"/inside/*.dist-info/WHEEL || fail "the tag 
 chmod +x "$work/inside/kith/bin/kith"
 scripts/check-dist.sh "$work/inside/kith" >"$work/log" 2>&1 || fail "the wheel does not keep what is promised"
 
+cmp models/general.safetensors "$work/inside/kith/share/kith/models/general.safetensors" || fail "the model general is not inside"
+
 cat >"$work/job.sh" <<'END'
 set -eu
 cd "$HOME"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/rng.h"
 #include "kith/export.h"
@@ -33,7 +34,7 @@ static const struct {
     kith_model_options model;
     const char *tap;
     bool normalize;
-    const char *shared; /* a weights file beside the checkout; NULL: random weights */
+    const char *shared; /* weights beside the checkout, or models/ of the tree; NULL: random ones */
 } rows[] = {
     {"googlenet", {.backbone = "googlenet", .height = 64, .width = 64, .embedding = 16}, NULL, false, NULL},
     {"googlenet-odd", {.backbone = "googlenet", .height = 75, .width = 75}, "map", false, NULL},
@@ -245,6 +246,7 @@ static const struct {
      NULL,
      false,
      NULL},
+    {"general", {.height = 0}, NULL, true, "models/general.safetensors"},
 };
 enum { N_MODELS = N_ROWS(rows) };
 
@@ -331,6 +333,13 @@ static void embed(int m, kith_model *model, const char *tap) {
     free(input);
 }
 
+static const char *weights_of(int m) {
+    static char path[4096];
+    if (strncmp(rows[m].shared, "models/", 7) != 0) return testing_shared(rows[m].shared);
+    snprintf(path, sizeof path, "%s/%s", KITH_TESTING_SOURCE_DIR, rows[m].shared);
+    return access(path, R_OK) == 0 ? path : NULL;
+}
+
 static void make_model(int m) {
     kith_error err;
     kith_model *model = NULL;
@@ -338,7 +347,7 @@ static void make_model(int m) {
     char path[512];
     options.size = sizeof options;
     options.seed = 3;
-    if (rows[m].shared) options.weights = testing_shared(rows[m].shared);
+    if (rows[m].shared) options.weights = weights_of(m);
     if (rows[m].shared && !options.weights) return;
     assert_ok(kith_model_open(&options, &model, &err), &err);
     if (!rows[m].shared) shake(model);
@@ -362,7 +371,7 @@ static void make_models(void) {
 
 static bool has_row(const char *backbone) {
     for (int m = 0; m < N_MODELS; m++) {
-        if (strcmp(rows[m].model.backbone, backbone) == 0) return true;
+        if (rows[m].model.backbone && strcmp(rows[m].model.backbone, backbone) == 0) return true;
     }
     return false;
 }
