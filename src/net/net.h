@@ -54,8 +54,7 @@ typedef struct ki_net {
     int64_t heads; /* from 1; each has embedding / heads numbers */
     int64_t map_channels;
     bool no_embedding_bias;
-    bool
-        new_embedding; /* an embedding layer of another size in a weights file is left out, and this one begins anew */
+    bool new_embedding; /* begin a new embedding layer where the one in a file has another size */
     ki_adaptation adapt;
     kith_preprocess preprocess; /* the backbone's; a model file may say otherwise */
     ki_graph *graph;            /* owned */
