@@ -12,6 +12,7 @@
 #include "data/section.h"
 #include "io/yaml.h"
 #include "kith/eval.h"
+#include "net/general.h"
 #include "net/model_file.h"
 #include "net/net.h"
 #include "objective/objective.h"
@@ -58,7 +59,9 @@ static const ki_option model_options[] = {
     KI_OPTION_TEXT(ki_recipe_model, backbone, "",
                    "the network (see `kith list backbones`); empty: that of the weights", "ours"),
     KI_OPTION_TEXT(ki_recipe_model, weights, "",
-                   "a safetensors file or a run to start from; empty: random weights", "ours"),
+                   "a safetensors file or a run to start from; empty: random weights, or general if no "
+                   "backbone is named",
+                   "ours"),
     KI_OPTION_INT(ki_recipe_model, embedding, 512, 1, 1 << 20, "size of the embedding", "ECAML, HORDE, JRD"),
     KI_OPTION_BOOL(ki_recipe_model, embedding_bias, 1, "the embedding layer has a bias", "ECAML"),
     KI_OPTION_LATER(
@@ -387,15 +390,26 @@ static kith_status find_weights(ki_recipe *r, kith_error *err) {
     return r->model.weights ? KITH_OK : ki_fail_memory(err, strlen(file), "a path");
 }
 
-static kith_status read_model(ki_recipe *r, kith_error *err) {
-    KI_TRY(ki_options_parse(model_options, r->model_map, NULL, "model", &r->model, err));
-    KI_TRY(ki_recipe_read_adaptation(r, err));
-    KI_TRY(find_weights(r, err));
-    const ki_recipe_model *m = &r->model;
-    if (!*m->backbone && !*m->weights) {
+/* Where neither a network nor weights are named, images start from the model that came with kith. */
+static kith_status take_general(ki_recipe *r, kith_error *err) {
+    char file[PATH_MAX];
+    kith_error ignored;
+    if (*r->model.backbone || *r->model.weights) return KITH_OK;
+    if (r->is_features || ki_general_find(file, sizeof file, &ignored) != KITH_OK) {
         ki_fail(err, KITH_EINVAL, "model: there is neither a backbone nor a weights file");
         return ki_hint(err, KITH_EINVAL, "write model: {backbone: …}; `kith list backbones` prints them");
     }
+    r->model.weights = KI_GENERAL;
+    r->is_from_general = true;
+    return KITH_OK;
+}
+
+static kith_status read_model(ki_recipe *r, kith_error *err) {
+    KI_TRY(ki_options_parse(model_options, r->model_map, NULL, "model", &r->model, err));
+    KI_TRY(ki_recipe_read_adaptation(r, err));
+    KI_TRY(take_general(r, err));
+    KI_TRY(find_weights(r, err));
+    const ki_recipe_model *m = &r->model;
     if (!*m->backbone) return KITH_OK;
     KI_TRY(check_backbone(r, err));
     /* Only the graph is built: sizes that do not fit and unknown options are found here. How many numbers a feature has

@@ -122,6 +122,7 @@ typedef struct ki_recipe {
     const char *lora_layer[KI_MOST_LORA_LAYERS];
     ki_recipe_teacher teacher[KI_MOST_TEACHERS];
     int n_teachers;
+    bool is_from_general; /* no network was named: model.weights is the model that came with kith */
     ki_sampler_settings batch;
     const char *
         reads_classes; /* the first term of the objective that counts images with a class alone; NULL: none does */

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/cores.h"
+#include "base/log.h"
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "base/text.h"
@@ -129,6 +130,8 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
     if (written != KITH_OK) return ki_prefix(err, written, "model");
     bool has_weights = false;
     KI_TRY(ki_train_check_weights(run, &has_weights, err));
+    if (has_weights && r->is_from_general)
+        ki_log(KITH_LOG_INFO, "no network is named: training starts from the model that came with kith");
     const int64_t map_channels = r->model.map_channels ? r->model.map_channels : KITH_NONE;
     const int64_t n_features = kith_dataset_n_features(run->set);
     const kith_model_options model = {.size = sizeof(kith_model_options),

@@ -37,6 +37,27 @@ static void test_reads_without_opening_the_data(void **state) {
     ki_recipe_free(recipe);
 }
 
+/* Images without a named network start from general, if there is one. */
+static void test_general_where_none_is_named(void **state) {
+    (void)state;
+    static const char text[] =
+        "data: {root: photos}\ninput: {resize: squash64, crop: 64}\nobjective: {loss: binomial}\noptim: "
+        "{steps: "
+        "1}\n";
+    char path[1024];
+    ki_recipe *recipe = NULL;
+    kith_error err = {0};
+    assert_int_equal(setenv("KITH_MODELS", testing_folder(), 1), 0);
+    assert_int_equal(read_with(text, NULL, 0, &recipe, &err), KITH_EINVAL);
+    assert_non_null(strstr(err.message, "neither a backbone nor a weights file"));
+    snprintf(path, sizeof path, "%s/general.safetensors", testing_folder());
+    testing_write(path, "");
+    assert_ok(read_with(text, NULL, 0, &recipe, &err), &err);
+    assert_string_equal(recipe->model.weights, path);
+    ki_recipe_free(recipe);
+    unsetenv("KITH_MODELS");
+}
+
 static void test_mistakes(void **state) {
     (void)state;
     static const struct {
@@ -281,6 +302,7 @@ int main(void) {
         cmocka_unit_test(test_folds_beside_other_splits),
         cmocka_unit_test(test_sections_are_needed),
         cmocka_unit_test(test_printed_recipe_reads_back_the_same),
+        cmocka_unit_test(test_general_where_none_is_named),
         cmocka_unit_test(test_every_method_reads_back),
         cmocka_unit_test(test_validation_is_held_out_by_default),
         cmocka_unit_test(test_same_run_or_another),
