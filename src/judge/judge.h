@@ -87,6 +87,10 @@ kith_status ki_judge_cluster(ki_vectors *vectors, ki_clustered *ret_clustered, k
 kith_status ki_judge_calibrate(ki_vectors *vectors, const char *source, kith_calibration *ret_calibration,
                                kith_error *err);
 
+/* The same of rows of several sets, part [n] from 0 to n_parts - 1, of which only rows of one set are compared with each other. */
+kith_status ki_judge_calibrate_parts(ki_vectors *vectors, const int32_t *part, int32_t n_parts,
+                                     const char *source, kith_calibration *ret_calibration, kith_error *err);
+
 /* |mean of x / |x||^2 over the rows. */
 double ki_alike(const float *x, int64_t n, int64_t dim);
 

@@ -91,15 +91,37 @@ static kith_status write_test(const ki_train_state *run, ki_vectors *e, kith_err
     return write_paths(run, e, err);
 }
 
+/* Of which of several data sets each row is. */
+static kith_status parts_of(const ki_train_state *run, const ki_vectors *v, int32_t **ret, kith_error *err) {
+    int32_t *part = NULL;
+    KI_TRY(ki_zalloc_or(&part, (size_t)v->n, sizeof *part, "data sets of images", err));
+    for (size_t p = 1; p < run->set->n_parts; p++) {
+        size_t first = 0, n = 0;
+        ki_dataset_part(run->set, p, &first, &n);
+        for (int64_t i = 0; i < v->n; i++) {
+            if ((size_t)v->item[i] >= first) part[i] = (int32_t)p;
+        }
+    }
+    *ret = part;
+    return KITH_OK;
+}
+
 /* What the scores of the chosen model mean for classes that it has not learnt from. Only now, and once: nothing that a
  * checkpoint holds depends on it. */
 static kith_status calibrate(ki_train_state *run, kith_calibration *ret, kith_error *err) {
     kith_status status = KITH_OK;
     ki_vectors v = {0};
+    int32_t *part = NULL;
     if (run->validation.n == 0) return KITH_OK;
     KI_CHECK(ki_train_embed(run, run->validation.item, run->validation.n, "embedding", NULL, &v, err));
-    KI_CHECK(ki_judge_calibrate(&v, "validation", ret, err));
+    if (run->set->n_parts > 1) {
+        KI_CHECK(parts_of(run, &v, &part, err));
+        KI_CHECK(ki_judge_calibrate_parts(&v, part, (int32_t)run->set->n_parts, "validation", ret, err));
+    } else {
+        KI_CHECK(ki_judge_calibrate(&v, "validation", ret, err));
+    }
 done:
+    ki_free(part);
     ki_vectors_release(&v);
     return status;
 }
