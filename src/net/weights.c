@@ -129,7 +129,7 @@ static const char *tensor_of(const ki_named *tensors, const char *name, kith_arr
 static bool begins_anew(const ki_named *tensors, const ki_net *net, const char *name) {
     kith_array view;
     return net->new_embedding && has_prefix(name, "embedding") &&
-           ki_named_get(tensors, "embedding.weight", &view) && view.dim[0] != net->embedding;
+           ki_named_get(tensors, "embedding.weight", &view) && view.dim[0] * net->heads != net->embedding;
 }
 
 /* Equal but for axes of 1 before and behind: a linear layer and a 1x1 convolution fit each other. */
