@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "backend/cuda/attention/kernels.h"
-#include "backend/cuda/cuda.h"
-#include "support/op_check.h"
-#include "support/testing.h"
+#include "support/cuda_side.h"
 
 typedef struct shape {
     int64_t rows, heads;
@@ -37,33 +35,6 @@ typedef struct bench {
     float *saved, *dots;
     double *host_saved;
 } bench;
-
-static ki_backend *backend;
-static cudaStream_t stream;
-
-static int open_device(void **state) {
-    (void)state;
-    backend = op_backend("cuda", NULL);
-    stream = ki_cuda_stream(backend);
-    return 0;
-}
-static int close_device(void **state) {
-    (void)state;
-    ki_backend_close(backend);
-    return 0;
-}
-
-static void *device(size_t bytes) {
-    void *ptr = NULL;
-    kith_error err;
-    assert_ok(ki_cuda_alloc(backend, bytes, &ptr, &err), &err);
-    return ptr;
-}
-static void *host(size_t bytes) {
-    void *ptr = calloc(1, bytes);
-    assert_non_null(ptr);
-    return ptr;
-}
 
 static bool is_of_queries(int part) { return part == Q || part == DST || part == DIFF_DST || part == DIFF_Q; }
 static int64_t tokens_of(const shape *s, int part) { return s->rows * (is_of_queries(part) ? s->s : s->t); }

@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/cuda.h"
 #include "backend/cuda/norm/kernels.h"
-#include "support/op_check.h"
-#include "support/testing.h"
+#include "support/cuda_side.h"
 
 #ifdef KI_EMULATE_HEADERS
 #include "emulate/emulated.h"
@@ -42,33 +40,6 @@ typedef struct bench {
     double *host[N_MAPS], *host_param[N_PARAMS];
     char *got;
 } bench;
-
-static ki_backend *backend;
-static cudaStream_t stream;
-
-static int open_device(void **state) {
-    (void)state;
-    backend = op_backend("cuda", NULL);
-    stream = ki_cuda_stream(backend);
-    return 0;
-}
-static int close_device(void **state) {
-    (void)state;
-    ki_backend_close(backend);
-    return 0;
-}
-
-static void *device(size_t bytes) {
-    void *ptr = NULL;
-    kith_error err;
-    assert_ok(ki_cuda_alloc(backend, bytes, &ptr, &err), &err);
-    return ptr;
-}
-static void *host(size_t bytes) {
-    void *ptr = calloc(1, bytes);
-    assert_non_null(ptr);
-    return ptr;
-}
 
 /* About normal, mean as wanted, as bf16 keeps it. */
 static double draw(uint32_t *state, double mean) {
