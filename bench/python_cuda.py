@@ -28,6 +28,7 @@ import torch.nn.functional as F
 import objective_peer as peer
 
 DEVICE, ROUNDS, CALLS, WAITED = "cuda", 15, 100, 300
+N_TAPS, N_TEACHERS, EMBEDDING = 8, 4, 2  # KITH_N_TAPS, KITH_MOST_TEACHERS, KITH_TAP_EMBEDDING
 
 
 class Tap(ctypes.Structure):
@@ -38,13 +39,16 @@ class Tap(ctypes.Structure):
 class DeviceBatch(ctypes.Structure):
     """kith_device_batch, as include/kith/objective.h has it."""
 
-    _fields_ = [("size", ctypes.c_size_t), ("n", ctypes.c_int64), ("labels", ctypes.c_void_p), ("tap", Tap * 4),
-                ("step", ctypes.c_uint64), ("gradient", ctypes.c_void_p * 4), ("stopped", ctypes.c_void_p),
+    _fields_ = [("size", ctypes.c_size_t), ("n", ctypes.c_int64), ("labels", ctypes.c_void_p), ("tap", Tap * N_TAPS),
+                ("step", ctypes.c_uint64), ("gradient", ctypes.c_void_p * N_TAPS), ("stopped", ctypes.c_void_p),
                 ("total", ctypes.c_void_p), ("stream", ctypes.c_void_p), ("total_f32", ctypes.c_void_p)]
 
 
 class Sizes(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("n_classes", "embedding", "pooled", "map", "heads")]
+    """kith_objective_sizes."""
+
+    _fields_ = [*((name, ctypes.c_int64) for name in ("n_classes", "embedding", "pooled", "map", "heads")),
+                ("teacher", ctypes.c_int64 * N_TEACHERS)]
 
 
 class Batch:
@@ -57,8 +61,8 @@ class Batch:
         self.nothing = memoryview(bytes(8 * len(self.words) - 8)).cast("Q")
         self.at = {name: getattr(DeviceBatch, name).offset // 8
                    for name in ("n", "labels", "step", "stream", "stopped", "total", "total_f32")}
-        first = DeviceBatch.tap.offset // 8 + 2 * ctypes.sizeof(Tap) // 8  # KITH_TAP_EMBEDDING is 2
-        self.taps = {"embedding": (first, first + 1, first + 2, DeviceBatch.gradient.offset // 8 + 2)}
+        first = DeviceBatch.tap.offset // 8 + EMBEDDING * ctypes.sizeof(Tap) // 8
+        self.taps = {"embedding": (first, first + 1, first + 2, DeviceBatch.gradient.offset // 8 + EMBEDDING)}
 
 
 class ByCtypes:

@@ -174,7 +174,7 @@ class Failures(unittest.TestCase):
 
 class Threads(unittest.TestCase):
     def test_other_threads_run_while_c_computes(self) -> None:
-        """One call without callbacks takes a while; the longest pause of another thread must be much shorter."""
+        """Another thread wakes many times during one call. A call that held the interpreter would let it wake at the call's ends alone."""
         x, y = support.clusters(500, 8, 512)
         loss = kith.Loss("raw", miner="vthm")
         loss.value_and_gradient(x, y)
@@ -187,12 +187,12 @@ class Threads(unittest.TestCase):
 
         counter = threading.Thread(target=count)
         counter.start()
-        begin = time.monotonic()
+        calls = []
         for _ in range(3):
+            begin = time.monotonic()
             loss._evaluate({"embedding": x}, y, None)
-        took = (time.monotonic() - begin) / 3
+            calls.append((begin, time.monotonic()))
         done.set()
         counter.join()
-        within = [t for t in times if t >= begin]
-        self.assertGreater(len(within), 5)
-        self.assertLess(max(np.diff(within)), max(took / 2, 0.05), f"a call takes {took:.3f} s")
+        within = [sum(begin < t < end for t in times) for begin, end in calls]
+        self.assertGreater(max(within), 5, f"calls take {[round(end - begin, 3) for begin, end in calls]} s")
