@@ -1,7 +1,8 @@
 #!/bin/sh
 # make demo: kith makes a data set, trains a small network on half of its classes, judges it on the other half,
 # writes a report, and searches the other half with one of its images; last, the model that comes with kith searches. demo.sh [FOLDER [OPTION…]]: everything goes to FOLDER (build/demo), which is made anew;
-# options are for kith train. KITH_DEMO_CLASSES is for slow machines: fewer classes than 600 (then set data.train_classes, too).
+# options are for kith train. For slow machines: KITH_DEMO_CLASSES, fewer classes than 600 (then set data.train_classes, too), and
+# KITH_DEMO_FEW, fewer classes of the last search than 40.
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-build/demo}
@@ -37,7 +38,7 @@ query=$(find "$folder/glyphs" -name 00007.png | LC_ALL=C sort | tail -n 1)
 say build/kith search "$folder/glyphs.kith" "$query" -k 8 --html "$folder/hits.html"
 echo
 echo "# The model that comes with kith, which was made for photos, on a small folder: no training, no index to make or keep."
-say build/kith synth --classes 40 --images 5 "$folder/few"
+say build/kith synth --classes "${KITH_DEMO_FEW:-40}" --images 5 "$folder/few"
 say build/kith search "$folder/few" "$folder/few/glyph00003/00001.png" -k 3 --cache "$folder/cache"
 echo
 echo "That took $(($(date +%s) - began)) s. The report: $folder/run/report.html, the hits: $folder/hits.html"

@@ -62,12 +62,14 @@ cat "$work/log"
 counted=$(tail -n 1 "$work/log")
 tested=$((SECONDS - at))
 at=$SECONDS
-# A tenth of its classes and steps, on smaller images: qemu takes ten to twenty times as long as a processor.
-in_arm 'KITH_DEMO_CLASSES=60 scripts/demo.sh build/demo --set data.train_classes=40 --set input.resize=squash32 --set input.crop=28 \
-    --set batch.classes=8 --set optim.steps=40 --set eval.every=40' 2>&1 | tee "$work/log"
+# A twentieth of its classes, a tenth of its steps and a network an eighth as wide, on smaller images: qemu takes ten to a hundred times
+# as long as a processor.
+in_arm 'KITH_DEMO_CLASSES=36 KITH_DEMO_FEW=4 scripts/demo.sh build/demo --set data.train_classes=24 --set input.resize=squash32 \
+    --set input.crop=28 --set model.settings.features=16 --set batch.classes=8 --set optim.steps=40 --set eval.every=40 \
+    --set eval.seen=false' 2>&1 | tee "$work/log"
 [ "${PIPESTATUS[0]}" = 0 ] || { echo "the demo failed"; exit 1; }
-# On x86-64 the R@1 of this job is 26.2 % untrained and 39.5 % trained.
+# On x86-64 the R@1 of this job is 14.2 % untrained and 34.6 % trained.
 awk '/untrained network/ { before = $3 } /^ *trained network/ { after = $3 } END { exit !(after > before + 5 && before > 0) }' "$work/log" ||
     { echo "the demo's network has learnt nothing"; exit 1; }
-grep -Eq '^ *1 +1\.0000 .*glyph00059/00007\.png$' "$work/log" || { echo "the query of the demo is not its own first hit"; exit 1; }
+grep -Eq '^ *1 +1\.0000 .*glyph00035/00007\.png$' "$work/log" || { echo "the query of the demo is not its own first hit"; exit 1; }
 echo "arm64 under qemu ($suite): built in $built s; $counted ($tested s); demo, $(sed -n 's/^ *trained network *//p' "$work/log") ($((SECONDS - at)) s)"
