@@ -141,9 +141,30 @@ def fastap(S, pos, neg, bins=10):
     return 1 - ((hp * Hp / H.clamp_min(1e-6)).sum(1) / pos.sum(1)).mean()
 
 
+def soft_ranks(S, pos, neg, temperature=0.01):
+    """Ranks of every anchor's positives, of which all anchors have equally many: [m, p]."""
+    m, n_pos = len(S), int(pos[0].sum())
+    at = S[pos].view(m, n_pos)
+    higher = torch.sigmoid((S[:, None, :] - at[:, :, None]) / temperature)
+    among = (higher * pos[:, None, :]).sum(2) + 0.5  # the positive itself counts as 0.5 in the sum, as 1 in the rank
+    return among, among + (higher * neg[:, None, :]).sum(2)
+
+
+def smooth_ap(S, pos, neg):
+    among, rank = soft_ranks(S, pos, neg)
+    return 1 - (among / rank).mean()
+
+
+def recall_at_k(S, pos, neg, levels=(1, 2, 4, 8, 16)):
+    _, rank = soft_ranks(S, pos, neg)
+    found = [torch.sigmoid((k - rank) / k).sum(1).clamp_max(k) / min(k, rank.shape[1]) for k in levels]
+    return 1 - torch.stack(found).mean()
+
+
 LOSSES = {'raw+vthm': raw_vthm, 'binomial': binomial, 'contrastive': contrastive, 'triplet': triplet, 'npair': npair,
           'lifted': lifted, 'raw': raw, 'angular': angular, 'histogram': histogram, 'margin': margin, 'circle': circle,
-          'supcon': supcon, 'ntxent': lambda S, p, n: npair(10 * S, p, n), 'ranked_list': ranked_list, 'fastap': fastap}
+          'supcon': supcon, 'ntxent': lambda S, p, n: npair(10 * S, p, n), 'ranked_list': ranked_list, 'fastap': fastap,
+          'smooth_ap': smooth_ap, 'recall_at_k': recall_at_k}
 
 
 def peer(name, batch, dim, n_steps):

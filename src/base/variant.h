@@ -50,6 +50,7 @@ typedef struct ki_variant {
     ki_fitted fitted_on;
     unsigned has;  /* KI_VARIANT_… */
     int64_t width; /* components at most; 0: as many as the embedding has */
+    int64_t first; /* of the parts' numbers the first so many; 0: all */
 } ki_variant;
 
 /* What a described row is made of. A part of 0 numbers is not there. */

@@ -73,7 +73,9 @@ typedef struct work {
 } work;
 
 static int64_t numbers_of(const ki_parts *parts, const ki_variant *v) {
-    return ki_parts_before(parts, v->first_part + v->n_parts) - ki_parts_before(parts, v->first_part);
+    const int64_t all =
+        ki_parts_before(parts, v->first_part + v->n_parts) - ki_parts_before(parts, v->first_part);
+    return v->first > 0 ? least(v->first, all) : all;
 }
 
 static kith_status view_parts(const work *w, ki_vectors *all, const ki_variant *v, view *ret,

@@ -21,7 +21,7 @@ enum { PREPROCESS_WORD = sizeof(((kith_preprocess *)NULL)->resize) };
 
 /* The format version, written to files; a file with a higher number is refused. */
 static const char format_key[] = "kith.format", format_version[] = "1";
-static const char heads_key[] = "kith.heads";
+static const char heads_key[] = "kith.heads", nested_key[] = "kith.nested";
 
 static bool is_general(const char *name) { return strcmp(name, KI_GENERAL) == 0 && access(name, F_OK) != 0; }
 
@@ -226,6 +226,18 @@ static kith_status read_background(const kith_tensors *tensors, uint8_t ret[3], 
     return KITH_OK;
 }
 
+/* The widths are a note for people: they decide nothing that is computed. */
+static kith_status read_nested(const kith_tensors *tensors, ki_net *net, kith_error *err) {
+    const char *text = kith_tensors_metadata(tensors, nested_key);
+    *net->nested = 0;
+    if (!text) return KITH_OK;
+    if (strlen(text) >= sizeof net->nested || strspn(text, "0123456789,") != strlen(text))
+        return ki_fail(err, KITH_EFORMAT, "metadata %s is '%.40s'; wanted widths as 32,64,512", nested_key,
+                       text);
+    memcpy(net->nested, text, strlen(text) + 1);
+    return KITH_OK;
+}
+
 static kith_status read_preprocess(const kith_tensors *tensors, ki_net *net, kith_error *err) {
     if (ki_net_takes_vectors(net)) return KITH_OK;
     const int c = (int)net->c;
@@ -278,6 +290,7 @@ static kith_status build(const kith_model_options *given, const source *from, bo
     KI_TRY(ki_net_init(&options, net, err));
     net->new_embedding = given->embedding_init != NULL;
     if (from) take_pixels(from, given, net);
+    if (from) KI_TRY(read_nested(from->tensors, net, err));
     if (from) KI_TRY(read_preprocess(from->tensors, net, err));
     if (reads) KI_TRY(ki_weights_check(from->named, net, err));
     KI_TRY(ki_params_new(net->graph, backend, ret_params, err));
@@ -410,6 +423,7 @@ static kith_status write_told(const ki_net *net, kith_tensors_writer *writer, ki
         ki_snprintf(text, sizeof text, "%lld", (long long)net->heads);
         KI_TRY(kith_tensors_writer_metadata(writer, heads_key, text, err));
     }
+    if (*net->nested) KI_TRY(kith_tensors_writer_metadata(writer, nested_key, net->nested, err));
     if (*p->resize) KI_TRY(kith_tensors_writer_metadata(writer, "kith.preprocess.resize", p->resize, err));
     if (*p->filter) KI_TRY(kith_tensors_writer_metadata(writer, "kith.preprocess.filter", p->filter, err));
     if (!p->background[0] && !p->background[1] && !p->background[2]) return KITH_OK;

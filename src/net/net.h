@@ -46,6 +46,7 @@ typedef struct ki_net_options {
     ki_adaptation adapt;
 } ki_net_options;
 
+enum { KI_NESTED_TEXT = 192 };
 typedef struct ki_net {
     const ki_backbone *backbone;
     int64_t c, h, w;
@@ -56,8 +57,9 @@ typedef struct ki_net {
     bool no_embedding_bias;
     bool new_embedding; /* begin a new embedding layer where the one in a file has another size */
     ki_adaptation adapt;
-    kith_preprocess preprocess; /* the backbone's; a model file may say otherwise */
-    ki_graph *graph;            /* owned */
+    char nested[KI_NESTED_TEXT]; /* the widths it was trained to be cut to: "32,64,512"; empty: none */
+    kith_preprocess preprocess;  /* the backbone's; a model file may say otherwise */
+    ki_graph *graph;             /* owned */
     _Alignas(16) unsigned char settings[KI_MOST_BACKBONE_SETTINGS];
 } ki_net;
 

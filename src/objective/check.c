@@ -55,7 +55,7 @@ kith_status ki_batch_check_shapes(const ki_objective *o, const ki_batch *batch, 
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (reads(o, tap)) KI_TRY(check_tap(o, batch, tap, err));
     }
-    return KITH_OK;
+    return ki_nested_check(&o->nested, batch->tap[KI_TAP_EMBEDDING].cols, err);
 }
 
 kith_status ki_batch_check_taps(const ki_objective *o, const ki_batch *batch, kith_error *err) {

@@ -134,6 +134,9 @@ bool ki_objective_lists_variants(const ki_objective *objective);
 /* What a row of ki_objective_describe is made of; without descriptors, the embedding alone. */
 ki_parts ki_objective_parts(const ki_objective *objective);
 
+/* The widths of `nested` as "32,64,512"; empty without. */
+void ki_objective_nested_text(const ki_objective *objective, char *ret_text, size_t bytes);
+
 /* Most bytes of working memory in use at once so far. */
 size_t ki_objective_work_bytes(const ki_objective *objective);
 

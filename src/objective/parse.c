@@ -144,7 +144,7 @@ static kith_status name_terms(ki_objective *o, kith_error *err) {
 }
 
 static kith_status check_keys(const ki_value *section, kith_error *err) {
-    static const char *const keys[] = {"loss", "miner", "memory", "regularizers"};
+    static const char *const keys[] = {"loss", "miner", "memory", "nested", "nested_weights", "regularizers"};
     char found[80];
     if (!section || section->kind != KI_VALUE_MAP)
         return ki_fail(err, KITH_EINVAL, "objective is %s; wanted a map with loss, miner, regularizers",
@@ -182,6 +182,18 @@ static kith_status check_heads(const ki_objective *o, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status parse_nested(ki_objective *o, const ki_value *section, kith_error *err) {
+    KI_TRY(ki_nested_parse(section, o->sizes.embedding, &o->nested, err));
+    if (o->nested.n == 0 || (o->loss.record && o->sizes.heads <= 1)) return KITH_OK;
+    if (!o->loss.record) {
+        ki_fail(err, KITH_EINVAL, "objective.nested goes with a loss; the loss is none");
+        return ki_hint(err, KITH_EINVAL, "leave nested out: regularizers see the whole embedding");
+    }
+    ki_fail(err, KITH_EINVAL, "objective.nested goes with a model of one head; this one has %lld",
+            (long long)o->sizes.heads);
+    return ki_hint(err, KITH_EINVAL, "leave nested out, or write model.heads: 1");
+}
+
 static kith_status check_map(const ki_objective *o, kith_error *err) {
     for (size_t i = 0; o->sizes.no_map && i < o->n_regs; i++) {
         if (!(o->reg[i].taps & KI_TAP_BIT(KI_TAP_MAP))) continue;
@@ -203,6 +215,7 @@ static kith_status build(ki_objective *o, const ki_value *section, kith_error *e
                 o->loss.record ? o->loss.record->method.name : "none");
         return ki_hint(err, KITH_EINVAL, "leave memory out: a proxy loss compares with its proxies");
     }
+    KI_TRY(parse_nested(o, section, err));
     KI_TRY(parse_regs(o, ki_value_get(section, "regularizers"), err));
     KI_TRY(check_map(o, err));
     KI_TRY(name_terms(o, err));

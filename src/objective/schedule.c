@@ -3,8 +3,8 @@
 
 #include "objective/state.h"
 
-/* A step for every slot, every term, and the four around the logits, the loss and the embedding. */
-enum { MOST_STEPS = KI_N_SLOTS + 8 };
+/* A step for every slot, every term, every width, and the four around the logits, the loss and the embedding. */
+enum { MOST_STEPS = KI_N_SLOTS + 8 + KI_NESTED_MOST };
 
 static bool reads(unsigned taps, ki_tap tap) { return (taps & KI_TAP_BIT(tap)) != 0; }
 
@@ -35,22 +35,29 @@ static void put_clear(ki_objective_schedule *s, ki_slot slot) {
     if (s->has_slot[slot]) put(s, (ki_schedule_step){.kind = KI_DO_CLEAR, .slot = slot});
 }
 
+static void put_loss(const ki_objective *o, ki_objective_schedule *s, ki_slot slot) {
+    if (o->loss.record && o->nested.n == 0) put(s, (ki_schedule_step){.kind = KI_DO_LOSS, .slot = slot});
+    for (size_t i = 0; i < (size_t)o->nested.n; i++)
+        put(s, (ki_schedule_step){.kind = KI_DO_NESTED, .slot = slot, .term = i});
+}
+
 static void make_steps(const ki_objective *o, ki_objective_schedule *s) {
     const bool has_embedding = reads(o->taps, KI_TAP_EMBEDDING), has_logits = s->has_slot[KI_SLOT_LOGITS];
     const bool has_unit = s->has_slot[KI_SLOT_UNIT], adds_raw = s->has_slot[KI_SLOT_EMBEDDING];
     const ki_slot by_loss = o->loss.normalize ? KI_SLOT_UNIT : KI_SLOT_EMBEDDING;
+    const bool assigns = o->loss.record && o->nested.n == 0;
     if (has_embedding) put(s, (ki_schedule_step){.kind = KI_DO_NORMALIZE});
     put_clear(s, KI_SLOT_POOLED);
-    if (!o->loss.record || by_loss != KI_SLOT_UNIT) put_clear(s, KI_SLOT_UNIT);
+    if (!assigns || by_loss != KI_SLOT_UNIT) put_clear(s, KI_SLOT_UNIT);
     /* Without a clear the loss assigns it, or the chain rule of the normalisation does. */
     s->has_slot[KI_SLOT_EMBEDDING] = has_embedding;
-    if ((!o->loss.record || by_loss != KI_SLOT_EMBEDDING) && (adds_raw || !has_unit))
+    if ((!assigns || by_loss != KI_SLOT_EMBEDDING) && (adds_raw || !has_unit))
         put_clear(s, KI_SLOT_EMBEDDING);
     put_clear(s, KI_SLOT_STOPPED);
     put_clear(s, KI_SLOT_UNIT_STOPPED);
     put_clear(s, KI_SLOT_LOGITS);
     if (has_logits) put(s, (ki_schedule_step){.kind = KI_DO_LOGITS});
-    if (o->loss.record) put(s, (ki_schedule_step){.kind = KI_DO_LOSS, .slot = by_loss});
+    put_loss(o, s, by_loss);
     for (size_t i = 0; i < o->n_regs; i++) put(s, (ki_schedule_step){.kind = KI_DO_TERM, .term = i});
     if (has_logits) put(s, (ki_schedule_step){.kind = KI_DO_LOGITS_BACKWARD});
     if (has_unit)
@@ -90,6 +97,7 @@ static kith_status run_step(const ki_schedule_step *step, const ki_actions *type
     case KI_DO_CLEAR: return type->clear(user, step->slot, err);
     case KI_DO_LOGITS: return type->logits(user, err);
     case KI_DO_LOSS: return type->loss(user, step->slot, err);
+    case KI_DO_NESTED: return type->nested(user, step->term, step->slot, err);
     case KI_DO_TERM: return type->term(user, step->term, err);
     case KI_DO_LOGITS_BACKWARD: return type->logits_backward(user, err);
     case KI_DO_NORMALIZE_BACKWARD:

@@ -37,6 +37,7 @@ typedef enum ki_action {
     KI_DO_CLEAR,     /* `slot`, which others add to */
     KI_DO_LOGITS,    /* cosines of embedding and proxies */
     KI_DO_LOSS,      /* assigns its gradient to `slot` */
+    KI_DO_NESTED,    /* the loss on the first numbers of the embedding, width number `term`; adds to `slot` */
     KI_DO_TERM,      /* regularizer number `term`; adds to the slots of its record below */
     KI_DO_LOGITS_BACKWARD,    /* from LOGITS to UNIT and to the proxies (added) */
     KI_DO_NORMALIZE_BACKWARD, /* from `slot` to `to`: added if `adds`, else assigned */
@@ -80,6 +81,7 @@ typedef struct ki_actions {
     kith_status (*clear)(void *user, ki_slot slot, kith_error *err);
     kith_status (*logits)(void *user, kith_error *err);
     kith_status (*loss)(void *user, ki_slot to, kith_error *err);
+    kith_status (*nested)(void *user, size_t width, ki_slot to, kith_error *err);
     kith_status (*term)(void *user, size_t term, kith_error *err);
     kith_status (*logits_backward)(void *user, kith_error *err);
     kith_status (*normalize_backward)(void *user, ki_slot from, ki_slot to, bool adds, kith_error *err);

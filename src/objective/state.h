@@ -3,6 +3,7 @@
 #define KI_OBJECTIVE_STATE_H
 
 #include "base/arena.h"
+#include "objective/nested.h"
 #include "objective/objective.h"
 #include "objective/schedule.h"
 
@@ -58,6 +59,7 @@ struct ki_objective {
     const ki_miner *miner;
     void *miner_settings;
     ki_memory memory;
+    ki_nested nested;
     ki_reg_use *reg;
     size_t n_regs;
     ki_state_list params;

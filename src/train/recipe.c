@@ -107,7 +107,7 @@ static const ki_option model_options[] = {
 
 /* For lists: the section is read by objective/parse.c. */
 typedef struct objective_section {
-    const ki_value *loss, *miner, *memory, *regularizers;
+    const ki_value *loss, *miner, *memory, *nested, *nested_weights, *regularizers;
 } objective_section;
 
 static const ki_option objective_options[] = {
@@ -115,6 +115,12 @@ static const ki_option objective_options[] = {
     KI_OPTION_TREE(objective_section, miner, "all", "{name: …, options}: see `kith list miners`", "ours"),
     KI_OPTION_TREE(objective_section, memory, "{}", "cross-batch memory: {size: embeddings, warmup: steps}",
                    "XBM"),
+    KI_OPTION_LATER(
+        TREE, objective_section, nested, "[]",
+        "widths: the loss is evaluated on the first numbers of the embedding, too: [32, 64, 128, 512]",
+        "Kusupati et al. 2022"),
+    KI_OPTION_LATER(TREE, objective_section, nested_weights, "[]", "a weight for each of them; empty: equal",
+                    "ours"),
     KI_OPTION_TREE(objective_section, regularizers, "[]",
                    "list of {name: …, weight, warmup, options}: see `kith list regularizers`", "ours"),
     KI_OPTION_END};
@@ -508,8 +514,10 @@ static kith_status read_variants(ki_recipe *r, const ki_objective *objective, ki
 
 static kith_status check_objective(ki_recipe *r, kith_error *err) {
     const int64_t heads = r->model.heads;
+    const ki_value *widths = ki_value_get(r->objective, "nested");
+    const bool nested = widths && widths->n_items > 0;
     ki_sizes sizes = {.n_classes = 4,
-                      .embedding = 16 * heads,
+                      .embedding = nested ? r->model.embedding : 16 * heads,
                       .pooled = 16,
                       .map = 16,
                       .no_map = r->is_features,
@@ -519,6 +527,12 @@ static kith_status check_objective(ki_recipe *r, kith_error *err) {
     if (!r->objective) {
         ki_fail(err, KITH_EINVAL, "there is no objective: section");
         return ki_hint(err, KITH_EINVAL, "write objective: {loss: {name: …}}; see `kith list losses`");
+    }
+    if (nested && r->model.whiten) {
+        ki_fail(err, KITH_EINVAL,
+                "model.whiten with objective.nested: whitening mixes all numbers of the embedding");
+        return ki_hint(err, KITH_EINVAL,
+                       "leave one of them out: its first numbers would mean nothing any more");
     }
     KI_TRY(ki_objective_outline(r->objective, &sizes, &objective, err));
     kith_status status = read_variants(r, objective, err);

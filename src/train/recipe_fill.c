@@ -195,6 +195,11 @@ kith_status ki_recipe_fill_objective(ki_arena *arena, const ki_value *section, k
         if (!none) return no_memory(err);
         ki_value_append(map, "memory", none);
     }
+    static const char *const widths[] = {"nested", "nested_weights"};
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+        const ki_value *given = ki_value_get(section, widths[i]);
+        if (given && given->n_items > 0) KI_TRY(append_copy(arena, map, given, err));
+    }
     const ki_value *list = ki_value_get(section, "regularizers");
     for (const ki_value *v = list ? list->first : NULL; v; v = v->next) {
         ki_value *reg = NULL;

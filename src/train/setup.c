@@ -197,6 +197,8 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
     for (int t = 0; t < r->n_teachers; t++) sizes.teacher[t] = ki_teacher_width(&run->teacher[t]);
     ki_train_share_out(run, &sizes);
     KI_TRY(ki_objective_new(r->objective, &sizes, (uint64_t)r->seed, &run->objective, err));
+    ki_objective_nested_text(run->objective, run->net.nested, sizeof run->net.nested);
+    memcpy(run->test_net.nested, run->net.nested, sizeof run->net.nested);
     ki_train_choose_variants(run);
     const ki_learner_settings settings = {
         .backend = run->backend,

@@ -124,14 +124,16 @@ static void test_parts(void **state) {
     ki_scores embedding = {0};
     const ki_variant list[] = {{.name = "second", .first_part = 2, .n_parts = 1, .has = KI_VARIANT_INTERVALS},
                                {.name = "all", .n_parts = 3, .has = KI_VARIANT_CLUSTERS},
-                               {.name = "none", .first_part = 3, .n_parts = 1}};
+                               {.name = "none", .first_part = 3, .n_parts = 1},
+                               {.name = "first_1", .n_parts = 1, .first = 1},
+                               {.name = "first_9", .n_parts = 1, .first = 9}};
     assert_ok(ki_judge_embedding(&test, &options, &embedding, &err), &err);
-    assert_ok(ki_judge_variants(NULL, &test, &options, list, 3, &found, &err), &err);
+    assert_ok(ki_judge_variants(NULL, &test, &options, list, 5, &found, &err), &err);
     const ki_scores first = score_columns(&test, 0, EMBEDDING), second = score_columns(&test, 5, WIDTH),
-                    all = score(&test);
+                    all = score(&test), one = score_columns(&test, 0, 1);
     assert_same(&embedding, &first);
     assert_true(embedding.n_query == N && embedding.alike == first.alike);
-    assert_int_equal(found.n, 3);
+    assert_int_equal(found.n, 5);
     assert_string_equal(found.item[0].variant.name, "second");
     assert_same(&found.item[0].scores, &second);
     assert_true(found.item[0].intervals.recall[0].high > found.item[0].intervals.recall[0].low);
@@ -140,6 +142,9 @@ static void test_parts(void **state) {
     assert_true(found.item[1].clustered.is_there && found.item[1].dim[0] == WIDE &&
                 found.item[1].dim[1] == WIDE);
     assert_false(found.item[2].scores.is_there); /* a part that the rows do not have */
+    assert_same(&found.item[3].scores, &one);
+    assert_int_equal(found.item[3].dim[1], 1);
+    assert_same(&found.item[4].scores, &first); /* no more than there are */
     ki_variant_list_release(&found);
     ki_vectors_release(&test);
 }
@@ -149,10 +154,11 @@ static void test_pca(void **state) {
     ki_vectors fitted = vectors_of(5, WIDE), test = vectors_of(6, WIDE);
     kith_error err = {0};
     ki_variant_list found = {0};
-    const ki_variant list[] = {{"a", "all", 0, 3, KI_CHANGE_PCA, KI_FITTED_TRAINING, KI_VARIANT_CLUSTERS, 0},
-                               {"b", "all", 0, 3, KI_CHANGE_PCA_WHITE, KI_FITTED_TRAINING, 0, 0},
-                               {"c", "all", 0, 3, KI_CHANGE_PCA_WHITE, KI_FITTED_TEST, 0, 0},
-                               {"d", "all", 0, 3, KI_CHANGE_PCA, KI_FITTED_TRAINING, 0, 2}};
+    const ki_variant list[] = {
+        {"a", "all", 0, 3, KI_CHANGE_PCA, KI_FITTED_TRAINING, KI_VARIANT_CLUSTERS, 0, 0},
+        {"b", "all", 0, 3, KI_CHANGE_PCA_WHITE, KI_FITTED_TRAINING, 0, 0, 0},
+        {"c", "all", 0, 3, KI_CHANGE_PCA_WHITE, KI_FITTED_TEST, 0, 0, 0},
+        {"d", "all", 0, 3, KI_CHANGE_PCA, KI_FITTED_TRAINING, 0, 2, 0}};
     assert_ok(ki_judge_variants(&fitted, &test, &options, list, 4, &found, &err), &err);
     for (int i = 0; i < 3; i++) {
         const ki_scores wanted = score_pca(i == 2 ? &test : &fitted, &test, i > 0);
@@ -177,10 +183,10 @@ static void test_white(void **state) {
     kith_error err = {0};
     ki_variant_list found = {0};
     const ki_variant list[] = {
-        {"each", "all", 0, 3, KI_CHANGE_EACH_WHITE_PCA, KI_FITTED_TRAINING, KI_VARIANT_INTERVALS, 0},
-        {"one", "the second", 1, 1, KI_CHANGE_WHITE, KI_FITTED_TRAINING, 0, 0},
+        {"each", "all", 0, 3, KI_CHANGE_EACH_WHITE_PCA, KI_FITTED_TRAINING, KI_VARIANT_INTERVALS, 0, 0},
+        {"one", "the second", 1, 1, KI_CHANGE_WHITE, KI_FITTED_TRAINING, 0, 0, 0},
         ki_variant_embedding_white,
-        {"together", "all", 0, 3, KI_CHANGE_PCA_WHITE, KI_FITTED_TRAINING, 0, 0}};
+        {"together", "all", 0, 3, KI_CHANGE_PCA_WHITE, KI_FITTED_TRAINING, 0, 0, 0}};
     for (int64_t i = 0; i < N; i++) fitted.host[i * WIDE + 3] *= 7, test.host[i * WIDE + 3] *= 7;
     for (int w = 0; w < 2; w++) {
         by_hand[w] = vectors_of(6, WIDE);
@@ -242,17 +248,17 @@ static void test_notes(void **state) {
     static const struct {
         ki_variant variant;
         const char *wanted;
-    } rows[] = {{{"a", "parts", 0, 3, KI_CHANGE_PCA, KI_FITTED_TRAINING, 0, 0},
+    } rows[] = {{{"a", "parts", 0, 3, KI_CHANGE_PCA, KI_FITTED_TRAINING, 0, 0, 0},
                  "parts, 24 numbers, after a PCA to 8 fitted on training images"},
-                {{"b", "parts", 0, 3, KI_CHANGE_PCA_WHITE, KI_FITTED_TEST, 0, 0},
+                {{"b", "parts", 0, 3, KI_CHANGE_PCA_WHITE, KI_FITTED_TEST, 0, 0, 0},
                  "transductive: parts, 24 numbers, after a whitening PCA to 8 fitted on the test images "
                  "themselves; not "
                  "comparable with the other blocks"},
-                {{"c", "parts", 0, 3, KI_CHANGE_EACH_WHITE_PCA, KI_FITTED_TRAINING, 0, 0},
+                {{"c", "parts", 0, 3, KI_CHANGE_EACH_WHITE_PCA, KI_FITTED_TRAINING, 0, 0, 0},
                  "parts, each whitened by itself, 24 numbers, after a PCA to 8 fitted on training images"},
-                {{"d", "a part", 1, 1, KI_CHANGE_WHITE, KI_FITTED_TRAINING, 0, 0},
+                {{"d", "a part", 1, 1, KI_CHANGE_WHITE, KI_FITTED_TRAINING, 0, 0, 0},
                  "a part, whitened on training images"},
-                {{"e", "a part", 1, 1, KI_CHANGE_NONE, KI_FITTED_NOTHING, 0, 0}, "a part, 24 numbers"}};
+                {{"e", "a part", 1, 1, KI_CHANGE_NONE, KI_FITTED_NOTHING, 0, 0, 0}, "a part, 24 numbers"}};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         const ki_variant_scores v = {.variant = rows[i].variant, .dim = {24, 8}};
         assert_string_equal(ki_variant_note(&v, note), rows[i].wanted);
@@ -263,8 +269,8 @@ static void test_notes(void **state) {
 static void test_without_memory(void **state) {
     (void)state;
     ki_vectors fitted = vectors_of(5, WIDE), test = vectors_of(6, WIDE);
-    const ki_variant list[] = {{"each", "all", 0, 3, KI_CHANGE_EACH_WHITE_PCA, KI_FITTED_TRAINING, 0, 0},
-                               {"one", "all", 1, 1, KI_CHANGE_PCA, KI_FITTED_TEST, 0, 2}};
+    const ki_variant list[] = {{"each", "all", 0, 3, KI_CHANGE_EACH_WHITE_PCA, KI_FITTED_TRAINING, 0, 0, 0},
+                               {"one", "all", 1, 1, KI_CHANGE_PCA, KI_FITTED_TEST, 0, 2, 0}};
     kith_status status = KITH_ENOMEM;
     for (int n = 0; status != KITH_OK; n++) {
         kith_error err = {0};

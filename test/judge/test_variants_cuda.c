@@ -73,13 +73,13 @@ static void test_columns(void **state) {
 static void test_scores(void **state) {
     (void)state;
     static const ki_variant list[] = {
-        {"second", "a part", 2, 1, KI_CHANGE_NONE, KI_FITTED_NOTHING, KI_VARIANT_INTERVALS, 0},
-        {"all", "all", 0, 3, KI_CHANGE_NONE, KI_FITTED_NOTHING, 0, 0},
-        {"pca", "all", 0, 3, KI_CHANGE_PCA, KI_FITTED_TRAINING, 0, 0},
-        {"white", "all", 0, 3, KI_CHANGE_PCA_WHITE, KI_FITTED_TRAINING, 0, 0},
-        {"some", "the others", 1, 2, KI_CHANGE_PCA, KI_FITTED_TEST, 0, 3},
-        {"each", "all", 0, 3, KI_CHANGE_EACH_WHITE_PCA, KI_FITTED_TRAINING, 0, 0},
-        {"one", "a part", 1, 1, KI_CHANGE_WHITE, KI_FITTED_TRAINING, 0, 0}};
+        {"second", "a part", 2, 1, KI_CHANGE_NONE, KI_FITTED_NOTHING, KI_VARIANT_INTERVALS, 0, 0},
+        {"all", "all", 0, 3, KI_CHANGE_NONE, KI_FITTED_NOTHING, 0, 0, 0},
+        {"pca", "all", 0, 3, KI_CHANGE_PCA, KI_FITTED_TRAINING, 0, 0, 0},
+        {"white", "all", 0, 3, KI_CHANGE_PCA_WHITE, KI_FITTED_TRAINING, 0, 0, 0},
+        {"some", "the others", 1, 2, KI_CHANGE_PCA, KI_FITTED_TEST, 0, 3, 0},
+        {"each", "all", 0, 3, KI_CHANGE_EACH_WHITE_PCA, KI_FITTED_TRAINING, 0, 0, 0},
+        {"one", "a part", 1, 1, KI_CHANGE_WHITE, KI_FITTED_TRAINING, 0, 0, 0}};
     ki_variant_list found[2] = {{0}};
     ki_scores embedding[2] = {{0}};
     kith_error err = {0};

@@ -79,6 +79,8 @@ static const char *const losses[] = {"{name: raw}",
                                      "{name: ntxent}",
                                      "{name: ranked_list}",
                                      "{name: fastap}",
+                                     "{name: smooth_ap}",
+                                     "{name: recall_at_k}",
                                      "{name: amsoftmax}",
                                      "{name: arcface}",
                                      "{name: normsoftmax}",
@@ -141,6 +143,28 @@ static void test_memory(void **state) {
     /* Rows of many columns for each thread of the largest blocks. */
     follow("loss: {name: raw}\nminer: vthm\nmemory: {size: 650, warmup: 0}", 120, 9, 4, 3);
     follow("loss: {name: triplet}\nminer: semihard\nmemory: {size: 4200, warmup: 0}", 30, 9, 3, 3);
+}
+
+/* The first numbers of embeddings, proxies and remembered embeddings, beside terms that see the whole. */
+static void test_nested_widths(void **state) {
+    (void)state;
+    static const char *const some[] = {
+        "{name: raw}",    "{name: contrastive}", "{name: contrastive, normalize: false}",
+        "{name: margin}", "{name: amsoftmax}",   "{name: softtriple, centers: 3}",
+        "{name: npair}"};
+    char recipe[256];
+    for (size_t i = 0; i < N_ROWS(some); i++) {
+        snprintf(recipe, sizeof recipe, "loss: %s\nnested: [3, 7, 19]", some[i]);
+        follow(recipe, 37, 19, 3, 2);
+    }
+    follow("loss: {name: raw}\nminer: vthm\nnested: [4, 9]\nmemory: {size: 75, warmup: 2}", 26, 9, 2, 6);
+    follow("loss: {name: contrastive, normalize: false}\nnested: [4, 9]\nmemory: {size: 75, warmup: 1}", 26,
+           9, 2, 4);
+    follow(
+        "loss: {name: triplet}\nminer: semihard\nnested: [5, 16]\nnested_weights: [1, 4]\n"
+        "regularizers: [{name: norm_l2, weight: 0.01}, {name: norm_l2, normalize: true}]",
+        40, 16, 4, 2);
+    follow("loss: {name: arcface}\nnested: [4]\nregularizers: [{name: entropy, weight: 0.2}]", 40, 16, 4, 2);
 }
 
 /* Weights that grow, a term that reads the embedding as it is, one that stops at it, logits, two of a name. */
@@ -519,6 +543,7 @@ int main(void) {
         cmocka_unit_test(test_every_loss_in_odd_sizes),
         cmocka_unit_test(test_every_miner_with_losses_that_use_it_differently),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_nested_widths),
         cmocka_unit_test(test_mixed_terms),
         cmocka_unit_test(test_where_gradients_meet),
         cmocka_unit_test(test_a_captured_evaluation_follows_the_steps),

@@ -200,6 +200,57 @@ static double fastap_by(const small *b, int bins) {
 static double fastap(const small *b) { return fastap_by(b, 5); }
 static double fastap_fine(const small *b) { return fastap_by(b, MOST_BINS); }
 
+/* How many positives, or negatives, of a come before its positive p; the two of these losses begin with 1. */
+static double before(const small *b, int a, int p, bool of_positives, double temperature) {
+    double sum = of_positives ? 1 : 0;
+    for (int j = 0; j < M; j++) {
+        if (j != p && (of_positives ? is_positive(b, a, j) : is_negative(b, a, j)))
+            sum += 1 / (1 + exp(-(b->s[a][j] - b->s[a][p]) / temperature));
+    }
+    return sum;
+}
+
+static double smooth_ap(const small *b) {
+    double value = 0;
+    int n_anchors = 0;
+    for (int a = 0; a < M; a++) {
+        double precision = 0;
+        int n_pos = 0;
+        for (int p = 0; p < M; p++) {
+            if (!is_positive(b, a, p)) continue;
+            const double pos = before(b, a, p, true, 0.5);
+            precision += pos / (pos + before(b, a, p, false, 0.5)), n_pos++;
+        }
+        if (n_pos) value += 1 - precision / n_pos, n_anchors++;
+    }
+    return n_anchors ? value / n_anchors : 0;
+}
+
+static double recall_by(const small *b, int most_k, double temperature, double width) {
+    double value = 0;
+    int n_anchors = 0;
+    for (int a = 0; a < M; a++) {
+        double recall = 0;
+        int n_pos = 0, n_levels = 0;
+        for (int j = 0; j < M; j++) n_pos += is_positive(b, a, j);
+        for (int k = 1; k <= most_k; k *= 2, n_levels++) {
+            double found = 0;
+            for (int p = 0; p < M; p++) {
+                if (!is_positive(b, a, p)) continue;
+                const double rank = before(b, a, p, true, temperature) + before(b, a, p, false, temperature);
+                found += 1 / (1 + exp(-(k - rank) / (width * k)));
+            }
+            if (n_pos) recall += fmin(found, k) / fmin(k, n_pos);
+        }
+        if (n_pos) value += 1 - recall / n_levels, n_anchors++;
+    }
+    return n_anchors ? value / n_anchors : 0;
+}
+
+static double recall_at_k(const small *b) { return recall_by(b, 2, 0.5, 1); }
+/* Three positives within the first one, nearly: the sum is bound by k, and so has no slope. */
+static double recall_bound(const small *b) { return recall_by(b, 1, 2, 30); }
+
 /* Positives are -s without a floor; those that count for the mean are below 0. Negatives above 0.4. */
 static double contrastive_cosine(const small *b) {
     double pos = 0, neg = 0;
@@ -256,6 +307,9 @@ static void test_values(void **state) {
         {"loss: {name: raw, alpha: 0.25, beta: 0.5}", raw_flat, false},
         {"loss: {name: fastap, bins: 5}", fastap, false},
         {"loss: {name: fastap, bins: 256}", fastap_fine, true}, /* points 90 degrees apart lie on a node */
+        {"loss: {name: smooth_ap, temperature: 0.5}", smooth_ap, false},
+        {"loss: {name: recall_at_k, k: 3, temperature: 0.5}", recall_at_k, false},
+        {"loss: {name: recall_at_k, k: 1, temperature: 2, k_temperature: 30}", recall_bound, false},
         {"loss: {name: contrastive, distance: cosine, neg_margin: 0.4, reduction: nonzero}",
          contrastive_cosine, true},
     };

@@ -86,6 +86,8 @@ static void test_a_loss_is_the_mean_of_its_heads(void **state) {
         "loss: {name: ntxent}",
         "loss: {name: ranked_list}",
         "loss: {name: fastap}",
+        "loss: {name: smooth_ap, temperature: 0.1}",
+        "loss: {name: recall_at_k, k: 4, temperature: 0.1}",
         "loss: {name: raw}\nminer: {name: vthm}",
         "loss: {name: binomial}\nminer: {name: hard}",
         "loss: {name: contrastive}\nmemory: {size: 60, warmup: 1}",

@@ -19,6 +19,9 @@ static void write_steps(const ki_objective_schedule *s, char *text, size_t bytes
         case KI_DO_CLEAR: snprintf(word, sizeof word, "clear:%s", slot_names[step->slot]); break;
         case KI_DO_LOGITS: snprintf(word, sizeof word, "logits"); break;
         case KI_DO_LOSS: snprintf(word, sizeof word, "loss:%s", slot_names[step->slot]); break;
+        case KI_DO_NESTED:
+            snprintf(word, sizeof word, "nested%zu:%s", step->term, slot_names[step->slot]);
+            break;
         case KI_DO_TERM: snprintf(word, sizeof word, "term%zu", step->term); break;
         case KI_DO_LOGITS_BACKWARD: snprintf(word, sizeof word, "logits_back"); break;
         case KI_DO_NORMALIZE_BACKWARD:
@@ -41,6 +44,10 @@ static void test_steps(void **state) {
          "normalize clear:unit loss:embedding term0 embedding+unit"},
         {"loss: {name: binomial}\nregularizers: [{name: norm_l2}]",
          "normalize clear:embedding loss:unit term0 embedding+unit"},
+        {"loss: {name: binomial}\nnested: [2, 8]",
+         "normalize clear:unit nested0:unit nested1:unit embedding=unit"},
+        {"loss: {name: binomial, normalize: false}\nnested: [2, 8]",
+         "normalize clear:embedding nested0:embedding nested1:embedding"},
         /* Nothing flows below the embedding layer: its gradient is 0, not undefined. */
         {"loss: {name: none}\nregularizers: [{name: energy_confusion}]",
          "normalize clear:embedding clear:stop term0"},

@@ -56,7 +56,8 @@ __global__ void sum_up(ki_cuda_view v, weights w, ki_cuda_totals totals) {
         weight[kind] = weight_of(w.kind[kind], t, (double)v.m);
         totals.scale[kind] = (float)(weight[kind] * outer);
     }
-    *totals.value += weight[KI_PAIR_POSITIVE] * t.pos + weight[KI_PAIR_NEGATIVE] * t.neg + t.plain;
+    const double value = weight[KI_PAIR_POSITIVE] * t.pos + weight[KI_PAIR_NEGATIVE] * t.neg + t.plain;
+    *totals.value += totals.weighs_value ? outer * value : value;
     if (!totals.pairs) return;
     totals.pairs[0] = (int64_t)t.n_pos;
     totals.pairs[1] = (int64_t)t.n_neg;

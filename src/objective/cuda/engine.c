@@ -75,6 +75,7 @@ static kith_status check_batch(const ki_engine *e, kith_error *err) {
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (tap != KI_TAP_LOGITS && has_tap(e->objective->taps, tap)) KI_TRY(check_tap(e, tap, err));
     }
+    KI_TRY(ki_nested_check(&e->objective->nested, e->batch.tap_edge[KI_TAP_EMBEDDING].shape.dim[1], err));
     if (e->objective->schedule.stops && !e->batch.diff_stopped)
         return ki_fail(err, KITH_EINVAL,
                        "a term stops at the embedding, and the batch has no room for its gradient");
@@ -161,7 +162,9 @@ static kith_status open_loss(ki_engine *e, kith_error *err) {
     if (!loss->record) return KITH_OK;
     KI_TRY(ki_alloc_or(&param, loss->n_params + 1, sizeof *param, "parameters", err));
     for (size_t i = 0; i < loss->n_params; i++) param[i] = *ki_engine_param_of(e, loss->param[i]);
-    const kith_status status = ki_cuda_site_open(e, param, e->row_dim, true, NULL, &e->loss, err);
+    const kith_status status = e->objective->nested.n
+                                   ? ki_cuda_nested_open(e, param, err)
+                                   : ki_cuda_site_open(e, param, e->row_dim, true, NULL, &e->loss, err);
     ki_free(param);
     return status;
 }
@@ -260,6 +263,7 @@ static void engine_close(ki_engine *e) {
     ki_cuda_event_free(e->passed);
     ki_free(e->reg);
     ki_free(e->site);
+    ki_free(e->nested);
     ki_free(e->taken);
     ki_free(e->param);
     ki_free(e->term);
@@ -339,6 +343,11 @@ static kith_status step_loss(void *user, ki_slot to, kith_error *err) {
                             e->slot[to], err);
 }
 
+static kith_status step_nested(void *user, size_t width, ki_slot to, kith_error *err) {
+    ki_engine *e = user;
+    return ki_cuda_nested_run(e, width, loss_input(e), e->slot[to], err);
+}
+
 static kith_status step_term(void *user, size_t i, kith_error *err) {
     const ki_engine *e = user;
     return e->reg[i].type->launch(e->reg[i].self, &e->reg[i].in, e->scratch, err);
@@ -371,6 +380,7 @@ static const ki_actions actions = {.normalize = step_normalize,
                                    .clear = step_clear,
                                    .logits = step_logits,
                                    .loss = step_loss,
+                                   .nested = step_nested,
                                    .term = step_term,
                                    .logits_backward = step_logits_backward,
                                    .normalize_backward = step_normalize_backward};

@@ -39,7 +39,18 @@ struct ki_cuda_site {
     /* distances */
     float *centred, *mean;
     const float *outer_weight; /* NULL: 1 */
+    bool weighs_value;         /* the outer weight counts for the value, too */
+    /* The site has the first numbers of what it compares with: of proxies as they are learned, of the memory. */
+    float *w_cut, *diff_cut;
 };
+
+/* A width: its site, and the embeddings' first numbers as the site sees them. */
+typedef struct ki_cuda_nested {
+    ki_cuda_site *site;
+    int64_t width;
+    float *cut, *unit, *norm, *sq, *diff, *diff_cut; /* unit and norm NULL: not normalised */
+    float *share;                                    /* of the value and the gradients, on the device */
+} ki_cuda_nested;
 
 typedef struct ki_cuda_term {
     const ki_cuda_reg *type;
@@ -84,7 +95,8 @@ struct ki_engine {
     float *logits, *proxies_unit, *proxies_norm, *diff_proxies;
 
     ki_cuda_room room;
-    ki_cuda_site *loss; /* NULL: none */
+    ki_cuda_site *loss;     /* NULL: none, or nested */
+    ki_cuda_nested *nested; /* one for each width */
     ki_cuda_term *reg;
     void *scratch;
 };
@@ -112,6 +124,10 @@ kith_status ki_cuda_site_open(ki_engine *engine, const ki_cuda_param *param, int
 /* x_sq NULL: computed here. pairs: where the counts go, or NULL. */
 kith_status ki_cuda_site_run(ki_cuda_site *site, const float *x, const float *x_sq, double *value,
                              int64_t *pairs, float *diff_x, kith_error *err);
+
+/* nested.c: the loss on the first numbers of the embedding. */
+kith_status ki_cuda_nested_open(ki_engine *engine, const ki_cuda_param *param, kith_error *err);
+kith_status ki_cuda_nested_run(ki_engine *engine, size_t i, const float *x, float *diff_x, kith_error *err);
 
 /* The error for a method without a record here: the host's table and this build do not match. */
 kith_status ki_cuda_fail_method(kith_error *err, const char *kind, const char *name);

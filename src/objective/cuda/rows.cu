@@ -44,6 +44,18 @@ __global__ void place_rows(const float *x, int64_t m, int64_t dim, float *y, int
         y[at / dim * pitch + at % dim] = x[at];
 }
 
+__global__ void cut_rows(const float *x, int64_t m, int64_t dim, int64_t width, float *y) {
+    const int64_t stride = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < m * width; at += stride)
+        y[at] = x[at / width * dim + at % width];
+}
+
+__global__ void add_cut(const float *x, int64_t m, int64_t width, float *y, int64_t pitch) {
+    const int64_t stride = (int64_t)gridDim.x * blockDim.x;
+    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < m * width; at += stride)
+        y[at / width * pitch + at % width] += x[at];
+}
+
 __global__ void normalize_backward(const float *y, const float *norm, const float *diff_y,
                                    const float *diff_more, int dim, bool add, float *diff_x) {
     KI_SHARED_ARRAY(double, room, 33);
@@ -89,6 +101,16 @@ cudaError_t ki_cuda_rows_normalize_into(const float *x, int64_t m, int64_t dim, 
 cudaError_t ki_cuda_rows_place(const float *x, int64_t m, int64_t dim, float *y, int64_t pitch,
                                cudaStream_t stream) {
     return KI_LAUNCH(place_rows, ki_blocks(m * dim, 256, 4096), 256, 0, stream, x, m, dim, y, pitch);
+}
+
+cudaError_t ki_cuda_rows_cut(const float *x, int64_t m, int64_t dim, int64_t width, float *y,
+                             cudaStream_t stream) {
+    return KI_LAUNCH(cut_rows, ki_blocks(m * width, 256, 4096), 256, 0, stream, x, m, dim, width, y);
+}
+
+cudaError_t ki_cuda_rows_add_cut(const float *x, int64_t m, int64_t width, float *y, int64_t pitch,
+                                 cudaStream_t stream) {
+    return KI_LAUNCH(add_cut, ki_blocks(m * width, 256, 4096), 256, 0, stream, x, m, width, y, pitch);
 }
 
 cudaError_t ki_cuda_rows_normalize_backward(const float *y, const float *norm, const float *diff_y,

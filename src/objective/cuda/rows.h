@@ -19,6 +19,11 @@ cudaError_t ki_cuda_rows_normalize_into(const float *x, int64_t m, int64_t dim, 
                                         cudaStream_t stream);
 cudaError_t ki_cuda_rows_place(const float *x, int64_t m, int64_t dim, float *y, int64_t pitch,
                                cudaStream_t stream);
+/* The first `width` numbers of every row x [m, dim], side by side; and y [m, pitch] += x [m, width] in the first columns. */
+cudaError_t ki_cuda_rows_cut(const float *x, int64_t m, int64_t dim, int64_t width, float *y,
+                             cudaStream_t stream);
+cudaError_t ki_cuda_rows_add_cut(const float *x, int64_t m, int64_t width, float *y, int64_t pitch,
+                                 cudaStream_t stream);
 /* diff_x (= or, with add, +=) dL/dx from dL/dy + diff_more (NULL: nothing more). */
 cudaError_t ki_cuda_rows_normalize_backward(const float *y, const float *norm, const float *diff_y,
                                             const float *diff_more, int64_t m, int64_t dim, bool add,

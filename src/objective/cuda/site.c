@@ -54,6 +54,10 @@ static kith_status open_proxies(ki_cuda_site *l, const ki_cuda_param *param, kit
     ki_engine *e = l->engine;
     const int64_t n = l->view.n;
     l->proxies = param[0];
+    if (l->dim < l->proxies.state->shape.dim[1]) {
+        KI_TRY(take(e, n * l->dim, sizeof(float), "first numbers of proxies", &l->w_cut, err));
+        KI_TRY(take(e, n * l->dim, sizeof(float), "proxy gradients", &l->diff_cut, err));
+    }
     KI_TRY(take(e, n * l->dim, sizeof(float), "normalised proxies", &l->w_unit, err));
     KI_TRY(take(e, n, sizeof(float), "proxy norms", &l->w_norm, err));
     KI_TRY(take(e, n, sizeof(float), "proxy norms", &l->w_sq, err));
@@ -62,6 +66,26 @@ static kith_status open_proxies(ki_cuda_site *l, const ki_cuda_param *param, kit
     l->view.w_sq = l->w_sq;
     if (l->type->has_straight && l->type->has_straight(l->in.settings))
         KI_TRY(take(e, n * l->dim, sizeof(float), "proxy gradients", &l->in.diff_proxies, err));
+    return KITH_OK;
+}
+
+/* A narrower site has the first numbers of the memory's columns, normalised again where the loss wants it. */
+static kith_status open_memory(ki_cuda_site *l, kith_error *err) {
+    ki_engine *e = l->engine;
+    const ki_objective *o = e->objective;
+    const int64_t n = e->ring.size * l->view.heads;
+    l->view.w = e->ring.embedding;
+    l->view.w_sq = e->ring.square;
+    l->view.memory_state = e->ring.state;
+    l->view.memory_label = e->ring.label;
+    l->view.memory_warmup = (uint64_t)o->memory.warmup;
+    if (l->dim * l->view.heads == e->ring.dim) return KITH_OK;
+    KI_TRY(take(e, n * l->dim, sizeof(float), "first numbers of the memory", &l->w_cut, err));
+    KI_TRY(take(e, n, sizeof(float), "norms of the memory", &l->w_sq, err));
+    if (o->loss.normalize)
+        KI_TRY(take(e, n * l->dim, sizeof(float), "first numbers of the memory", &l->w_unit, err));
+    l->view.w = l->w_unit ? l->w_unit : l->w_cut;
+    l->view.w_sq = l->w_sq;
     return KITH_OK;
 }
 
@@ -95,14 +119,7 @@ static kith_status open_view(ki_cuda_site *l, const ki_cuda_param *param, bool i
         .threads = threads_for(n),
     };
     if (l->miner->set_rule) l->miner->set_rule(o->miner_settings, &l->view);
-    if (has_memory) {
-        l->view.w = e->ring.embedding;
-        l->view.w_sq = e->ring.square;
-        l->view.memory_state = e->ring.state;
-        l->view.memory_label = e->ring.label;
-        l->view.memory_warmup = (uint64_t)o->memory.warmup;
-    }
-    return KITH_OK;
+    return has_memory ? open_memory(l, err) : KITH_OK;
 }
 
 static kith_status open_site(ki_cuda_site *l, const ki_cuda_param *param, bool is_main, kith_error *err) {
@@ -189,11 +206,15 @@ static kith_status proxies_backward(ki_cuda_site *l, const float *x, float *diff
     const cudaStream_t stream = l->engine->stream;
     KI_CUDA(ki_cuda_scale(v, l->in.scale, stream));
     KI_TRY(weighted(l, 1, v->g, l->w_unit, v->n, 0, diff_x, err));
+    float *diff = l->w_cut ? l->diff_cut : l->proxies.diff;
     if (!l->proxies.diff) return KITH_OK;
     KI_TRY(ki_cuda_gemm(l->engine->backend, true, false, v->n, l->dim, v->m, 1, v->g, KI_NUMBER_FLOAT, v->ld,
                         x, l->dim, 0, l->diff_w, KI_NUMBER_FLOAT, l->dim, err));
     KI_CUDA(ki_cuda_rows_normalize_backward(l->w_unit, l->w_norm, l->diff_w, l->in.diff_proxies, v->n, l->dim,
-                                            true, l->proxies.diff, stream));
+                                            !l->w_cut, diff, stream));
+    if (l->w_cut)
+        KI_CUDA(ki_cuda_rows_add_cut(diff, v->n, l->dim, l->proxies.diff, l->proxies.state->shape.dim[1],
+                                     stream));
     return KITH_OK;
 }
 
@@ -213,6 +234,19 @@ static kith_status pairs_backward(ki_cuda_site *l, const float *x, float *diff_x
     return KITH_OK;
 }
 
+/* Learned and remembered columns as this site sees them. */
+static kith_status make_columns(ki_cuda_site *l, kith_error *err) {
+    const ki_engine *e = l->engine;
+    const int64_t n = l->is_proxy ? l->view.n : e->ring.size;
+    const float *from = l->is_proxy ? l->proxies.value : e->ring.embedding;
+    const int64_t wide = l->is_proxy ? l->proxies.state->shape.dim[1] : e->ring.dim;
+    if (!l->is_proxy && !l->w_cut) return KITH_OK;
+    if (l->w_cut) KI_CUDA(ki_cuda_rows_cut(from, n, wide, l->dim, l->w_cut, e->stream));
+    KI_CUDA(ki_cuda_rows_normalize(l->w_cut ? l->w_cut : from, n, l->dim, l->w_unit, l->w_norm, l->w_sq, NULL,
+                                   e->stream));
+    return KITH_OK;
+}
+
 kith_status ki_cuda_site_run(ki_cuda_site *l, const float *x, const float *x_sq, double *value,
                              int64_t *pairs, float *diff_x, kith_error *err) {
     ki_engine *e = l->engine;
@@ -225,14 +259,15 @@ kith_status ki_cuda_site_run(ki_cuda_site *l, const float *x, const float *x_sq,
         KI_CUDA(ki_cuda_rows_normalize(x, v->m, l->dim, NULL, NULL, l->x_sq, NULL, stream));
         v->x_sq = l->x_sq;
     }
-    if (l->is_proxy)
-        KI_CUDA(ki_cuda_rows_normalize(l->proxies.value, v->n, l->dim, l->w_unit, l->w_norm, l->w_sq, NULL,
-                                       stream));
+    KI_TRY(make_columns(l, err));
     KI_TRY(products(l, x, err));
     KI_CUDA(l->miner->mine(e->objective->miner_settings, v, stream));
     KI_CUDA(l->type->rows(&l->in, v, stream));
-    const ki_cuda_totals totals = {
-        .scale = e->room.scale, .value = value, .pairs = pairs, .weight = l->outer_weight};
+    const ki_cuda_totals totals = {.scale = e->room.scale,
+                                   .value = value,
+                                   .pairs = pairs,
+                                   .weight = l->outer_weight,
+                                   .weighs_value = l->weighs_value};
     KI_CUDA(ki_cuda_sum_up(v, l->weight, totals, stream));
     if (l->type->after) KI_CUDA(l->type->after(&l->in, v, stream));
     return l->is_proxy ? proxies_backward(l, x, diff_x, err) : pairs_backward(l, x, diff_x, err);

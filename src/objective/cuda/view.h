@@ -5,6 +5,7 @@
 #define KI_OBJECTIVE_CUDA_VIEW_H
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "objective/pair/kinds.h"
@@ -66,6 +67,7 @@ typedef struct ki_cuda_totals {
     double *value;       /* += the value */
     int64_t *pairs;      /* [3]: kept positives, negatives; [2] += 1 when there are none. NULL: not wanted */
     const float *weight; /* NULL: 1 */
+    bool weighs_value;   /* the value, too */
 } ki_cuda_totals;
 
 /* weight[kind]: of pairs of kind NONE (which some losses give a gradient), POSITIVE, NEGATIVE. */

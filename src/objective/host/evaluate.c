@@ -137,6 +137,10 @@ done:
     return status;
 }
 
+static kith_status step_nested(void *user, size_t width, ki_slot to, kith_error *err) {
+    return ki_loss_run_nested(user, width, to, err);
+}
+
 static kith_status repeat_loss(const ki_reg_in *in, ki_real *const *diff_param, size_t first,
                                const ki_real *x, int64_t dim, double *ret_value, ki_real *diff_x,
                                kith_error *err) {
@@ -236,6 +240,7 @@ static const ki_actions actions = {.normalize = step_normalize,
                                    .clear = step_clear,
                                    .logits = step_logits,
                                    .loss = step_loss,
+                                   .nested = step_nested,
                                    .term = step_term,
                                    .logits_backward = step_logits_backward,
                                    .normalize_backward = step_normalize_backward};

@@ -50,6 +50,7 @@ typedef struct ki_loss_rows {
 typedef struct ki_loss_proxies {
     ki_proxy_columns_of of;
     ki_proxy_columns columns;
+    int64_t dim;          /* numbers of a proxy as it is learned; the view may have only the first of them */
     ki_real *unit, *norm; /* normalised, and their lengths */
 } ki_loss_proxies;
 
@@ -65,5 +66,14 @@ kith_status ki_loss_take_diffs(ki_evaluation *e, ki_state *const *param, ki_real
 kith_status ki_loss_run(ki_evaluation *e, const ki_loss_rows *rows, ki_state *const *param,
                         ki_real *const *diff_param, bool is_main, double *ret_value, ki_real *diff_x,
                         kith_error *err);
+
+/* nested.c. The loss on the first numbers of the embedding, width number i: its share is added to slot `to`, to the parameters'
+ * gradients and to the value. */
+kith_status ki_loss_run_nested(ki_evaluation *e, size_t i, ki_slot to, kith_error *err);
+/* The first `width` numbers of every row [n, dim], side by side in memory of work; the rows themselves where that is all. */
+kith_status ki_rows_cut(ki_work *work, const ki_real *x, int64_t n, int64_t dim, int64_t width,
+                        const ki_real **ret_rows, kith_error *err);
+/* dst [n, dim] += scale * src [n, width], in the first columns. */
+void ki_rows_add_cut(const ki_real *src, ki_real scale, int64_t n, int64_t dim, int64_t width, ki_real *dst);
 
 #endif

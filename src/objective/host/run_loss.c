@@ -53,9 +53,12 @@ static kith_status choose_proxies(ki_evaluation *e, const ki_loss_rows *r, const
                        param->name);
     KI_TRY(ki_proxy_columns_choose(&ret->of, &o->work, &ret->columns, err));
     const int64_t n = ret->columns.n;
+    const ki_real *value = NULL;
+    ret->dim = param->shape.dim[1];
+    KI_TRY(ki_rows_cut(&o->work, ret->columns.value, n, ret->dim, r->dim, &value, err));
     KI_TRY(ki_work_reals(&o->work, n * r->dim, "normalised proxies", &ret->unit, err));
     KI_TRY(ki_work_reals(&o->work, n, "proxy norms", &ret->norm, err));
-    ki_rows_normalize(ret->columns.value, n, r->dim, ret->unit, ret->norm);
+    ki_rows_normalize(value, n, r->dim, ret->unit, ret->norm);
     return KITH_OK;
 }
 
@@ -63,11 +66,31 @@ static kith_status choose_proxies(ki_evaluation *e, const ki_loss_rows *r, const
 static kith_status proxies_backward(ki_evaluation *e, const ki_loss_proxies *p, int64_t dim,
                                     const ki_real *diff_unit, ki_real *diff, kith_error *err) {
     const int64_t n = p->columns.n;
-    ki_real *to = diff;
+    ki_real *to = diff, *cut = NULL;
     if (!diff) return KITH_OK;
-    if (p->columns.chosen) KI_TRY(ki_take_zeros(&e->o->work, n * dim, "proxy gradients", &to, err));
-    ki_rows_normalize_backward(p->unit, p->norm, diff_unit, n, dim, 1, to);
+    if (p->columns.chosen) KI_TRY(ki_take_zeros(&e->o->work, n * p->dim, "proxy gradients", &to, err));
+    if (dim < p->dim) {
+        KI_TRY(ki_work_reals(&e->o->work, n * dim, "proxy gradients", &cut, err));
+        ki_rows_normalize_assign(p->unit, p->norm, diff_unit, n, dim, cut);
+        ki_rows_add_cut(cut, 1, n, p->dim, dim, to);
+    } else {
+        ki_rows_normalize_backward(p->unit, p->norm, diff_unit, n, dim, 1, to);
+    }
     if (p->columns.chosen) ki_proxy_columns_add(&p->columns, &p->of, to, diff);
+    return KITH_OK;
+}
+
+/* Remembered embeddings as the loss saw them: cut to the width of the rows, and normalised again. */
+static kith_status remembered(ki_evaluation *e, int64_t n, const ki_loss_rows *r, const ki_real **ret,
+                              kith_error *err) {
+    ki_objective *o = e->o;
+    ki_real *unit = NULL, *norm = NULL;
+    KI_TRY(ki_rows_cut(&o->work, o->memory.embedding->value, n, e->dim, r->dim * r->heads, ret, err));
+    if (r->dim * r->heads == e->dim || !o->loss.normalize) return KITH_OK;
+    KI_TRY(ki_work_reals(&o->work, n * r->dim, "remembered embeddings", &unit, err));
+    KI_TRY(ki_work_reals(&o->work, n, "norms", &norm, err));
+    ki_rows_normalize(*ret, n, r->dim, unit, norm);
+    *ret = unit;
     return KITH_OK;
 }
 
@@ -91,7 +114,7 @@ kith_status ki_loss_pairs(ki_evaluation *e, const ki_loss_rows *r, ki_state *con
         KI_TRY(ki_work_take(&o->work, (size_t)n_more, sizeof *label, "labels in memory", &label, err));
         ki_memory_labels(&o->memory, n_more, label);
         KI_TRY(repeat_labels(e, label, n_more, &more_label, err));
-        if (n_more) more = o->memory.embedding->value;
+        if (n_more) KI_TRY(remembered(e, n_more, r, &more, err));
         n_more *= r->heads;
     }
     KI_TRY(ki_pairs_build(pairs, r->x, r->n, dim, row_label, more, more_label, n_more, loss->is_proxy, o->vec,

@@ -229,13 +229,13 @@ static size_t variants(const void *settings, ki_variant *ret, size_t most) {
     const int n = (int)o->orders; /* parts of a row, too */
     const ki_variant first[] = {
         {"all_orders", all, 0, n, KI_CHANGE_PCA, KI_FITTED_TRAINING,
-         KI_VARIANT_INTERVALS | KI_VARIANT_CLUSTERS, 0},
-        {"all_orders_white", all, 0, n, KI_CHANGE_PCA_WHITE, KI_FITTED_TRAINING, 0, 0},
+         KI_VARIANT_INTERVALS | KI_VARIANT_CLUSTERS, 0, 0},
+        {"all_orders_white", all, 0, n, KI_CHANGE_PCA_WHITE, KI_FITTED_TRAINING, 0, 0, 0},
         {"all_orders_each_white", all, 0, n, KI_CHANGE_EACH_WHITE_PCA, KI_FITTED_TRAINING,
-         KI_VARIANT_INTERVALS, 0},
+         KI_VARIANT_INTERVALS, 0, 0},
         ki_variant_embedding_white,
-        {"transductive", all, 0, n, KI_CHANGE_PCA, KI_FITTED_TEST, KI_VARIANT_INTERVALS, 0},
-        {"transductive_white", all, 0, n, KI_CHANGE_PCA_WHITE, KI_FITTED_TEST, 0, 0}};
+        {"transductive", all, 0, n, KI_CHANGE_PCA, KI_FITTED_TEST, KI_VARIANT_INTERVALS, 0, 0},
+        {"transductive_white", all, 0, n, KI_CHANGE_PCA_WHITE, KI_FITTED_TEST, 0, 0, 0}};
     const size_t n_first = sizeof first / sizeof first[0], n_all = n_first + (size_t)n;
     for (size_t i = 0; i < n_all && i < most; i++) {
         const int part = (int)(i - n_first) + 1;
@@ -243,9 +243,9 @@ static size_t variants(const void *settings, ki_variant *ret, size_t most) {
             ret[i] = first[i];
         else if (i + 1 < n_all)
             ret[i] = (ki_variant){names[part - 1],   "one order alone", part, 1, KI_CHANGE_NONE,
-                                  KI_FITTED_NOTHING, KI_VARIANT_CURVE,  0};
+                                  KI_FITTED_NOTHING, KI_VARIANT_CURVE,  0,    0};
         else
-            ret[i] = (ki_variant){"side_by_side", all, 0, n, KI_CHANGE_NONE, KI_FITTED_NOTHING, 0, 0};
+            ret[i] = (ki_variant){"side_by_side", all, 0, n, KI_CHANGE_NONE, KI_FITTED_NOTHING, 0, 0, 0};
     }
     return n_all;
 }
