@@ -12,6 +12,7 @@
 #include "kith/card.h"
 #include "kith/collection.h"
 #include "kith/data.h"
+#include "kith/doctor.h"
 #include "kith/duplicates.h"
 #include "kith/eval.h"
 #include "kith/explain.h"

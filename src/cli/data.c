@@ -14,7 +14,7 @@ enum { N_FIRST_CLASSES = 10 };
 typedef struct request {
     const char *source, *kind, *labels, *out, *split, *views;
     cli_list sets;
-    bool check, json, speed, duplicates;
+    bool check, json, speed, duplicates, doctor, no_vectors;
     kith_model_options model;
     int64_t n_suspects;
     double validation;
@@ -30,7 +30,7 @@ static bool is_recipe(const char *path) {
 static kith_status open_root(const request *r, kith_dataset **ret, kith_error *err) {
     kith_error why;
     const kith_status status = kith_dataset_open(r->kind, r->source, ret, err);
-    if (status == KITH_OK || r->kind || !r->duplicates) return status;
+    if (status == KITH_OK || r->kind || !(r->duplicates || r->doctor)) return status;
     return kith_dataset_open_files(&r->source, 1, ret, &why) == KITH_OK ? KITH_OK : status;
 }
 
@@ -45,7 +45,7 @@ static kith_status open_set(const request *r, kith_dataset **ret, kith_error *er
         status = kith_dataset_hold_out_fold(*ret, (int)r->folds, (int)r->fold, (uint64_t)r->seed, err);
     else if (status == KITH_OK && r->validation > 0)
         status = kith_dataset_hold_out(*ret, r->validation, (uint64_t)r->seed, err);
-    if (status == KITH_OK && r->out) status = kith_dataset_split_write(*ret, r->out, err);
+    if (status == KITH_OK && r->out && !r->doctor) status = kith_dataset_split_write(*ret, r->out, err);
     return status;
 }
 
@@ -246,6 +246,22 @@ static int write_views(const request *r) {
     return CLI_OK;
 }
 
+/* --duplicates and --doctor, of a set that was opened with this status. */
+static int find_faults(const request *r, kith_dataset *set, kith_status status, kith_error *err) {
+    bool has_errors = false;
+    if (status == KITH_OK && r->duplicates) {
+        const data_duplicates_request asked = {r->source, r->json, r->model, r->n_suspects};
+        status = data_duplicates(set, &asked, err);
+    } else if (status == KITH_OK) {
+        const data_doctor_request asked = {r->source,     r->out,  &r->model,
+                                           r->n_suspects, r->json, r->no_vectors};
+        status = data_doctor(set, &asked, &has_errors, err);
+    }
+    kith_dataset_free(set);
+    if (status != KITH_OK) return cli_fail(err);
+    return has_errors && !r->out ? CLI_FAILURE : CLI_OK; /* a list without them is what was asked for */
+}
+
 int cmd_data(int argc, char **argv) {
     request r = {.n_suspects = 20};
     const char *model = NULL;
@@ -257,10 +273,16 @@ int cmd_data(int argc, char **argv) {
         CLI_FLAG("check", &r.check, "decode every image, not only its header"),
         CLI_FLAG("duplicates", &r.duplicates,
                  "instead, the same picture more than once: in training and test, in several classes"),
+        CLI_FLAG("doctor", &r.doctor,
+                 "instead, what is wrong, the worst first: unreadable files, the same picture twice, labels "
+                 "that look "
+                 "wrong, classes with one image; -o writes a list without what should be left out"),
+        CLI_FLAG("no-vectors", &r.no_vectors, "for --doctor: without what needs a model"),
         CLI_TEXT("model|m", "RUN|MODEL", &model,
                  "for --duplicates: also find labels that look wrong, by the neighbours in this model's "
-                 "embedding"),
-        CLI_INT("suspects", "N", &r.n_suspects, 1, 1000000, "how many of these are shown"),
+                 "embedding; for --doctor: this model instead of general"),
+        CLI_INT("suspects", "N", &r.n_suspects, 1, 1000000,
+                "how many of these are shown; of --doctor: of each kind of finding"),
         CLI_TEXT("backbone", "NAME", &r.model.backbone, "of --model, where the file does not say"),
         CLI_TEXT("pool", "HOW", &r.model.pool,
                  "its pooling: avg, max, both, gem, class, class_avg or attention"),
@@ -275,7 +297,9 @@ int cmd_data(int argc, char **argv) {
         CLI_INT("seed", "N", &r.seed, 0, INT64_MAX, "which classes are held out"),
         CLI_TEXT("split", "FILE", &r.split, "take the held-out classes from a file"),
         CLI_OUT("out|o", "FILE", &r.out, "",
-                "write the training and validation classes to a file (class,split)"),
+                "write the training and validation classes to a file (class,split); of --doctor: the images "
+                "to keep "
+                "(path,label,split)"),
         CLI_OUT("views", "FILE", &r.views, ".html or .jpg or .png",
                 "instead, write a page or a picture of what the recipe shows the network: photos and their "
                 "views"),
@@ -292,7 +316,9 @@ int cmd_data(int argc, char **argv) {
             "Prints classes, images per class, image sizes, missing and unreadable files, and what is not "
             "read "
             "and why. In folders the folder below ROOT names the class, however deep the image lies.\n"
-            "The exit status is 1 when --check finds a file that cannot be read."};
+            "The exit status is 1 when --check finds a file that cannot be read, or --doctor without -o "
+            "finds an "
+            "error."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     char file[CLI_RECIPE_BYTES];
@@ -300,19 +326,18 @@ int cmd_data(int argc, char **argv) {
     const int taken = cli_recipe_take("data", false, r.json, &r.source, file);
     if (taken != CLI_RUN) return taken;
     if (r.folds > 0 && r.validation > 0) return cli_misused("data", "give --validation or --folds, not both");
-    if (model && !r.duplicates) return cli_misused("data", "--model is for --duplicates");
+    if (r.duplicates && r.doctor) return cli_misused("data", "give --duplicates or --doctor, not both");
+    if (model && !r.duplicates && !r.doctor)
+        return cli_misused("data", "--model is for --duplicates and --doctor");
+    if (r.no_vectors && (!r.doctor || model))
+        return cli_misused("data", "--no-vectors is for --doctor without --model");
     if (r.views) return write_views(&r);
     r.model.weights = model;
     kith_error err;
     kith_dataset *set = NULL;
     findings f = {0};
     kith_status status = open_set(&r, &set, &err);
-    if (r.duplicates) {
-        const data_duplicates_request asked = {r.source, r.json, r.model, r.n_suspects};
-        if (status == KITH_OK) status = data_duplicates(set, &asked, &err);
-        kith_dataset_free(set);
-        return status == KITH_OK ? CLI_OK : cli_fail(&err);
-    }
+    if (r.duplicates || r.doctor) return find_faults(&r, set, status, &err);
     if (status == KITH_OK) status = look(&r, set, &f, &err);
     if (status == KITH_OK && r.json) status = print_json(&r, set, &f, &err);
     if (status == KITH_OK && !r.json) print_text(&r, set, &f);

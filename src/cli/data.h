@@ -18,6 +18,17 @@ typedef struct data_duplicates_request {
 /* --duplicates: groups of the same picture, and which of them lie in several classes, or in training and test. */
 kith_status data_duplicates(const kith_dataset *set, const data_duplicates_request *request, kith_error *err);
 
+typedef struct data_doctor_request {
+    const char *source, *out;        /* out: a list without what should be left out; NULL: none */
+    const kith_model_options *model; /* without weights: the one in the box */
+    int64_t n_shown;                 /* of each kind */
+    bool json, no_vectors;
+} data_doctor_request;
+
+/* --doctor: what is wrong with the data set. */
+kith_status data_doctor(const kith_dataset *set, const data_doctor_request *request, bool *ret_has_errors,
+                        kith_error *err);
+
 /* Images whose neighbours agree on another class. Owned; data_suspects_release. */
 typedef struct data_suspects {
     kith_model *model;

@@ -1,6 +1,7 @@
 /* Groups of parameters and the multipliers that rules give them. */
 #include "optim/groups.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -26,10 +27,27 @@ ki_optim_group ki_optim_group_of(const char *name, bool is_objective) {
     return is_under(name, "embedding") ? KI_OPTIM_EMBEDDING : KI_OPTIM_BACKBONE;
 }
 
+static bool is_pattern(const char *key) { return strpbrk(key, "*?[") != NULL; }
+
+/* A pattern fits a parameter that it matches, or that lies in a layer it matches: blocks.[0-3] fits blocks.2.attn.qkv.weight. A star
+ * stands for dots as well. */
+static bool fits(const char *pattern, const char *name) {
+    char layer[256];
+    if (fnmatch(pattern, name, 0) == 0) return true;
+    for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
+        const size_t n = (size_t)(dot - name);
+        if (n >= sizeof layer) return false;
+        memcpy(layer, name, n);
+        layer[n] = '\0';
+        if (fnmatch(pattern, layer, 0) == 0) return true;
+    }
+    return false;
+}
+
 static bool rule_holds(const char *key, const ki_optim_param *param) {
     if (strcmp(key, group_names[ki_optim_group_of(param->name, param->is_objective)]) == 0) return true;
     if (strcmp(key, "bias") == 0) return !param->is_objective && is_last(param->name, "bias");
-    return is_under(param->name, key);
+    return is_pattern(key) ? fits(key, param->name) : is_under(param->name, key);
 }
 
 /* The name among the groups and among all layers that is nearest to the key; into buf. */
@@ -63,6 +81,16 @@ static const char *nearest(const char *key, const ki_optim_param *params, int n_
     return best ? buf : NULL;
 }
 
+static kith_status fail_pattern(const char *key, const ki_optim_param *params, int n_params,
+                                kith_error *err) {
+    ki_fail(err, KITH_ENOTFOUND, "optim: a multiplier is for '%.60s', and nothing that learns is called so",
+            key);
+    if (n_params == 0) return KITH_ENOTFOUND;
+    return ki_hint(err, KITH_ENOTFOUND,
+                   "a pattern is for whole names; the first of %d is %.60s, the last is %.60s", n_params,
+                   params[0].name, params[n_params - 1].name);
+}
+
 kith_status ki_optim_check_rules(const ki_optim_settings *settings, const ki_optim_param *params,
                                  int n_params, kith_error *err) {
     for (int i = 0; i < settings->n_rules; i++) {
@@ -70,6 +98,7 @@ kith_status ki_optim_check_rules(const ki_optim_settings *settings, const ki_opt
         bool holds = false;
         for (int k = 0; k < n_params && !holds; k++) holds = rule_holds(key, &params[k]);
         if (holds) continue;
+        if (is_pattern(key)) return fail_pattern(key, params, n_params, err);
         char buf[128] = "";
         const char *near = nearest(key, params, n_params, buf, sizeof buf);
         ki_fail(err, KITH_ENOTFOUND,

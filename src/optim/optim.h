@@ -54,7 +54,8 @@ typedef struct ki_optim_method {
 
 const ki_optim_method *ki_optim_method_at(int i); /* NULL past the end */
 
-/* A rule's key is a group, "bias", a layer ("embedding", "inception_3a", "horde") or a parameter. */
+/* A rule's key is a group, "bias", a layer ("embedding", "inception_3a", "horde"), a parameter, or a pattern of layers or parameters
+ * with *, ? and [0-3]. All rules that hold for a parameter are multiplied. */
 typedef struct ki_optim_rule {
     const char *key;
     double lr, decay; /* multipliers; lr 0 never changes the parameters */

@@ -390,6 +390,39 @@ static void test_labels_that_look_wrong(void **state) {
     assert_says("--model is for --duplicates");
 }
 
+/* The pictures of the test before this one, one of them in both classes. */
+static void test_doctor(void **state) {
+    (void)state;
+    put_noise(in_folder("colours/blue/twin.png"), 2, 50);
+    put_noise(in_folder("colours/red/twin.png"), 2, 50);
+    assert_int_equal(
+        kith("cd '%s' && %s data colours --doctor --model m.safetensors --suspects 1 2>/dev/null",
+             testing_folder(), testing_program()),
+        1);
+    assert_says(
+        "error    the same picture in test and in training: 1\n"
+        "  blue/twin.png (train) and red/twin.png (test): the same file in test and in training\n"
+        "error    the same picture in several classes: 1\n"
+        "  blue/twin.png (train) and red/twin.png (test): the same file in several classes\n"
+        "warning  labels that look wrong: 3\n  red/");
+    assert_says(" % of its neighbours are blue, ");
+    assert_says("… and 2 more\n");
+    assert_says("colours: 28 images, 2 errors, ");
+    assert_says("1 images to leave out (-o FILE.csv writes a list without them)\n");
+    assert_int_equal(kith("cd '%s' && %s data colours --doctor --no-vectors -o kept.csv 2>/dev/null && %s "
+                          "data kept.csv --doctor "
+                          "--no-vectors --json 2>/dev/null",
+                          testing_folder(), testing_program(), testing_program()),
+                     0);
+    assert_says("kept.csv: 27 images (kith train reads it as data.root)\n");
+    assert_says("{\"images\": 27, \"leave_out\": 0, \"errors\": 0, \"warnings\": 0, \"notes\": ");
+    assert_int_equal(
+        kith("cd '%s' && %s data colours --doctor --duplicates", testing_folder(), testing_program()), 2);
+    assert_says("give --duplicates or --doctor, not both");
+    assert_int_equal(kith("cd '%s' && %s data colours --no-vectors", testing_folder(), testing_program()), 2);
+    assert_says("--no-vectors is for --doctor");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_summary),
@@ -408,6 +441,7 @@ int main(void) {
         cmocka_unit_test(test_a_bad_file_is_told_of_once),
         cmocka_unit_test(test_a_warning_is_not_glued_to_the_bar),
         cmocka_unit_test(test_labels_that_look_wrong),
+        cmocka_unit_test(test_doctor),
     };
     return cmocka_run_group_tests_name("data/cli", tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "kith/log.h"
 #include "net/hashed.h"
 #include "optim/golden.h"
+#include "optim/groups.h"
 
 static ki_optim_settings parse(ki_arena *arena, const char *text) {
     ki_optim_settings settings;
@@ -230,6 +231,42 @@ static void test_refusals(void **state) {
     }
 }
 
+/* What patterns fit, and that rules are multiplied whatever their order. */
+static void test_patterns(void **state) {
+    (void)state;
+    const struct {
+        const char *recipe, *param;
+        bool is_objective;
+        double lr;
+    } rows[] = {
+        {"{multipliers: {'layer4.*': 2}}", "layer4.0.conv1.weight", false, 2},
+        {"{multipliers: {'layer4.*': 2}}", "layer3.0.conv1.weight", false, 1},
+        {"{multipliers: {'*.bias': 3}}", "layer4.0.conv1.bias", false, 3},
+        {"{multipliers: {'*.bias': 3}}", "layer4.0.conv1.biases", false, 1},
+        {"{multipliers: {'blocks.[0-3].*': 5}}", "blocks.3.attn.qkv.weight", false, 5},
+        {"{multipliers: {'blocks.[0-3].*': 5}}", "blocks.4.attn.qkv.weight", false, 1},
+        {"{multipliers: {'blocks.[0-3].*': 5}}", "blocks.13.attn.qkv.weight", false, 1},
+        {"{multipliers: {'blocks.[0-3]': 5}}", "blocks.2.mlp.fc1.weight", false,
+         5}, /* the layer that it lies in */
+        {"{multipliers: {'blocks.[0-3]': 5}}", "blocks.21.mlp.fc1.weight", false, 1},
+        {"{multipliers: {'conv?': 7}}", "conv2.weight", false, 7},
+        {"{multipliers: {'*': 2}}", "horde.projection", true, 2},
+        {"{multipliers: {'*.bias': 3, bias: 2, backbone: 5}}", "conv1.bias", false, 30},
+        {"{multipliers: {backbone: 5, bias: 2, '*.bias': 3}}", "conv1.bias", false, 30},
+    };
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        ki_arena arena = {0};
+        double lr = 0, decay = 0;
+        const ki_optim_settings settings = parse(&arena, rows[i].recipe);
+        const ki_optim_param param = {.name = rows[i].param, .is_objective = rows[i].is_objective};
+        ki_optim_multipliers(&settings, &param, &lr, &decay);
+        if (lr != rows[i].lr || decay != 1)
+            fail_msg("%s gives %s %g and decay %g; wanted %g", rows[i].recipe, rows[i].param, lr, decay,
+                     rows[i].lr);
+        ki_arena_release(&arena);
+    }
+}
+
 static void test_a_rule_for_nothing_is_refused(void **state) {
     (void)state;
     const struct {
@@ -240,6 +277,9 @@ static void test_a_rule_for_nothing_is_refused(void **state) {
         {"{decay_multipliers: {conv2: 10}}", "'conv2'", "did you mean 'conv1'?"},
         {"{multipliers: {conv1.wieght: 1}}", "'conv1.wieght'", "did you mean 'conv1.weight'?"},
         {"{multipliers: {regularizers: 1}}", "'regularizers'", "that is there"},
+        {"{multipliers: {'layer9.*': 1}}", "'layer9.*'", "a pattern is for whole names; the first of "},
+        {"{multipliers: {'*.wei': 1}}", "'*.wei'", "conv1.weight"}, /* whole names */
+        {"{multipliers: {'conv[2-9]': 1}}", "'conv[2-9]'", ""},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         kith_error err = {0};
@@ -297,6 +337,7 @@ int main(void) {
         cmocka_unit_test(test_a_sleeping_group_is_untouched),
         cmocka_unit_test(test_own_multiplier),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_a_rule_for_nothing_is_refused),
         cmocka_unit_test(test_out_of_memory),
     };

@@ -1,0 +1,116 @@
+/* Each image by itself: files that cannot be decoded, images with few pixels, images that are very long. An image is decoded
+ * as small as its format allows: a damaged file is still noticed, and the sizes are those of the file. */
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "doctor/doctor.h"
+#include "search/signature.h"
+
+enum { ROUND = 512 };
+
+typedef struct sight {
+    int32_t w, h; /* 0: it cannot be read */
+    char *why;    /* why not; NULL also when there was no memory for it */
+    kith_status status;
+} sight;
+
+typedef struct round {
+    const kith_dataset *set;
+    int64_t first;
+    sight *sight; /* [ROUND] */
+} round;
+
+static kith_status look_at(const kith_dataset *set, int64_t item, ki_bytes *file, ki_image *image, float *row,
+                           sight *ret, kith_error *err) {
+    if (set->rows) return ki_dataset_row(set, item, row, err);
+    const ki_decode how = {.least_side = KI_SIGNATURE_LEAST_SIDE};
+    KI_TRY(ki_dataset_pixels(set, item, &how, file, image, err));
+    const bool is_whole = set->item[item].pixels >= 0;
+    ret->w = is_whole ? image->w : image->full_w;
+    ret->h = is_whole ? image->h : image->full_h;
+    return KITH_OK;
+}
+
+static void look_at_some(void *context, int64_t begin, int64_t end) {
+    const round *r = context;
+    const size_t dim = r->set->rows ? (size_t)ki_npy_rows_dim(r->set->rows) : 0;
+    ki_bytes file = {0};
+    ki_image image = {0};
+    float *row = NULL;
+    kith_error err;
+    const kith_status room = ki_alloc_or(&row, dim, sizeof *row, "features", &err);
+    for (int64_t i = begin; i < end; i++) {
+        sight *s = &r->sight[i];
+        s->status = room == KITH_OK ? look_at(r->set, r->first + i, &file, &image, row, s, &err) : room;
+        if (s->status != KITH_OK) s->why = ki_strdup(err.message);
+    }
+    ki_free(row);
+    ki_bytes_release(&file);
+    ki_image_release(&image);
+}
+
+static kith_status say(ki_doctor *d, int64_t item, const sight *s, bool tells_tiny, kith_error *err) {
+    const char *name = ki_dataset_item_name(d->set, (size_t)item);
+    if (s->status == KITH_ENOMEM || (s->status != KITH_OK && !s->why))
+        return ki_fail(err, KITH_ENOMEM, "no memory to read %s", name);
+    if (s->status != KITH_OK) {
+        KI_TRY(ki_doctor_add(d, KITH_FINDING_UNREADABLE, 0, -1, err, "%s", s->why));
+        return ki_doctor_item(d, item, true, err);
+    }
+    const int32_t shorter = s->w < s->h ? s->w : s->h, longer = s->w < s->h ? s->h : s->w;
+    if (tells_tiny && shorter < d->options->least_side) {
+        KI_TRY(ki_doctor_add(d, KITH_FINDING_TINY, shorter, -1, err, "%s has only %d x %d pixels", name, s->w,
+                             s->h));
+        KI_TRY(ki_doctor_item(d, item, false, err));
+    }
+    const double ratio = shorter > 0 ? (double)longer / shorter : 1;
+    if (ratio <= d->options->most_ratio) return KITH_OK;
+    KI_TRY(ki_doctor_add(d, KITH_FINDING_EXTREME, ratio, -1, err,
+                         "%s is %.3g times as %s as it is %s: %d x %d pixels", name, ratio,
+                         s->w > s->h ? "wide" : "high", s->w > s->h ? "high" : "wide", s->w, s->h));
+    return ki_doctor_item(d, item, false, err);
+}
+
+/* Of a set of small drawings one line says that they are small, not one a drawing. */
+static bool are_mostly_tiny(const ki_doctor *d, const sight *sights, int64_t *ret_n) {
+    int64_t n_tiny = 0, n_read = 0;
+    for (int64_t i = 0; i < d->n_items; i++) {
+        const int32_t shorter = sights[i].w < sights[i].h ? sights[i].w : sights[i].h;
+        n_read += sights[i].status == KITH_OK;
+        n_tiny += sights[i].status == KITH_OK && shorter < d->options->least_side;
+    }
+    *ret_n = n_tiny;
+    return 2 * n_tiny > n_read;
+}
+
+static kith_status say_all(ki_doctor *d, const sight *sights, kith_error *err) {
+    int64_t n_tiny = 0;
+    const bool tells_tiny = !are_mostly_tiny(d, sights, &n_tiny) && !d->set->rows;
+    if (!tells_tiny && !d->set->rows)
+        KI_TRY(ki_doctor_add(d, KITH_FINDING_TINY, 0, -1, err,
+                             "%lld of %lld images have a side under %lld pixels", (long long)n_tiny,
+                             (long long)d->n_items, (long long)d->options->least_side));
+    for (int64_t i = 0; i < d->n_items; i++) {
+        if (d->set->rows && sights[i].status == KITH_OK) continue;
+        KI_TRY(say(d, i, &sights[i], tells_tiny, err));
+    }
+    return KITH_OK;
+}
+
+kith_status ki_doctor_look(ki_doctor *d, kith_error *err) {
+    kith_status status = KITH_OK;
+    sight *sights = NULL;
+    KI_TRY(ki_zalloc_or(&sights, (size_t)d->n_items, sizeof *sights, "images", err));
+    for (int64_t first = 0; first < d->n_items; first += ROUND) {
+        const int64_t n = d->n_items - first < ROUND ? d->n_items - first : ROUND;
+        round r = {d->set, first, sights + first};
+        ki_parallel_for(n, 8, look_at_some, &r);
+        if (ki_doctor_tell(d, first + n, d->n_items) == 0) continue;
+        status = ki_fail(err, KITH_ECANCELED, "stopped on request");
+        goto done;
+    }
+    status = say_all(d, sights, err);
+done:
+    for (int64_t i = 0; i < d->n_items; i++) ki_free(sights[i].why);
+    ki_free(sights);
+    return status;
+}
