@@ -227,6 +227,12 @@ static size_t make_header(const kith_array *array, char kind, char *buf, size_t 
     return total;
 }
 
+kith_status ki_npy_begin(ki_atomic_file *file, const kith_array *shape, kith_error *err) {
+    char header[512];
+    const size_t n = make_header(shape, kind_of(shape->dtype), header, sizeof header);
+    return ki_atomic_write(file, header, n, err);
+}
+
 kith_status kith_npy_write(const char *path, const kith_array *array, kith_error *err) {
     KI_NEED(err, path, array);
     size_t bytes = 0;

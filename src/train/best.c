@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "kith/eval.h"
-#include "net/weights.h"
-#include "train/run.h"
+#include "train/frozen.h"
 
 static const char name[] = "best.safetensors";
 
@@ -15,7 +14,7 @@ kith_status ki_best_save(ki_train_state *run, kith_error *err) {
     memcpy(origin.recipe_hash, run->recipe_hash, sizeof origin.recipe_hash);
     if (run->writes) {
         KI_TRY(ki_folder_at(&run->folder, &path, err, name));
-        KI_TRY(ki_weights_save(&run->test_net, run->params, &origin, NULL, path.s, err));
+        KI_TRY(ki_train_model_save(run, &origin, NULL, path.s, err));
         KI_TRY(kith_file_hash(path.s, run->at.best_hash, err));
     }
     run->at.best_step = run->at.step;

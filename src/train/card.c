@@ -10,7 +10,7 @@
 #include "embed/preprocess.h"
 #include "io/json.h"
 #include "judge/card.h"
-#include "train/run.h"
+#include "train/frozen.h"
 
 static const char *const selection_names[] = {"validation", "test", "last"};
 static const char *const metric_names[] = {"map_at_r", "r_at_1"};
@@ -36,14 +36,14 @@ static void origin_of(const ki_train_state *run, origin *o) {
         .data = run->set->root,
         .dataset = run->set->kind->name,
         .data_sha256 = run->data_hash,
-        .backbone = run->net.backbone->name,
+        .backbone = ki_train_model(run)->backbone->name,
         .weights = r->model.weights,
         .weights_sha256 = run->weights_hash,
         .embedding_size = run->net.embedding,
-        .pool = r->is_features ? NULL : ki_pooling_names[run->net.pool],
+        .pool = r->is_features ? NULL : ki_pooling_names[ki_train_model(run)->pool],
         .tap = "embedding",
         .bn = r->model.bn ? "frozen" : "batch",
-        .preprocessing = ki_preprocess_text(&run->net, o->preprocessing, sizeof o->preprocessing),
+        .preprocessing = ki_preprocess_text(ki_train_model(run), o->preprocessing, sizeof o->preprocessing),
         .resize = r->is_features ? NULL : ki_resize_text(&r->test, o->resize, sizeof o->resize),
         .crop = r->is_features ? 0 : r->test.crop_to,
         .device = r->device,

@@ -5,8 +5,7 @@
 #include "base/alloc.h"
 #include "base/atomic.h"
 #include "base/buffer.h"
-#include "net/weights.h"
-#include "train/run.h"
+#include "train/frozen.h"
 
 /* Put the chosen model's weights into the network.
  *
@@ -32,7 +31,7 @@ static kith_status take_best(ki_train_state *run, kith_error *err) {
         ki_hint(err, status, "put the file back as it was, then go on with --resume");
         goto done;
     }
-    status = ki_weights_import(tensors, &run->test_net, run->params, err);
+    status = ki_train_model_load(run, tensors, err);
     if (status != KITH_OK) ki_prefix(err, status, "%s/best.safetensors", run->folder.path);
 done:
     kith_tensors_free(tensors);
@@ -152,13 +151,11 @@ static ki_train_result result_of(const ki_train_state *run) {
     return result;
 }
 
-static kith_status write_model(const ki_train_state *run, const kith_calibration *calibration,
-                               kith_error *err) {
+static kith_status write_model(ki_train_state *run, const kith_calibration *calibration, kith_error *err) {
     ki_path path;
     if (!run->writes) return KITH_OK;
     KI_TRY(ki_folder_at(&run->folder, &path, err, "model.safetensors"));
-    return ki_weights_save(&run->test_net, run->params, NULL, calibration->n ? calibration : NULL, path.s,
-                           err);
+    return ki_train_model_save(run, NULL, calibration->n ? calibration : NULL, path.s, err);
 }
 
 /* The test classes, scored once. */

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "train/run.h"
+#include "train/frozen.h"
 
 /* A failed step. An error that is not about numbers is passed on as it is. */
 static kith_status check_numbers(ki_train_state *run, kith_status status, kith_error *err) {
@@ -191,8 +191,9 @@ static void tell_begin(ki_train_state *run) {
         ki_snprintf(classes + strlen(classes), sizeof classes - strlen(classes), " and %lld without",
                     (long long)n_rest);
     if (!ki_comm_is_alone(run->comm)) ki_snprintf(ranks, sizeof ranks, " over %d ranks", run->comm->size);
-    ki_snprintf(text, sizeof text, "%s on %.240s: %s, batches of %lld%s", run->net.backbone->name,
-                run->set->root, classes, (long long)run->batch, ranks);
+    ki_snprintf(text, sizeof text, "%s%s on %.240s: %s, batches of %lld%s",
+                run->recipe->model.frozen ? "the embedding layer of " : "",
+                ki_train_model(run)->backbone->name, run->set->root, classes, (long long)run->batch, ranks);
     ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BEGIN, .text = text});
 }
 

@@ -18,6 +18,8 @@
 #include "objective/objective.h"
 
 static const char *const precision_names[] = {"float32", "bf16", NULL};
+/* ki_start_names, and KI_START_OF_AXES … */
+static const char *const init_names[] = {"he", "glorot", "caffe", "torch", "small", "pca", "white", NULL};
 static const char *const bn_names[] = {"batch", "frozen", NULL};
 static const char *const metric_names[] = {"map_at_r", "r_at_1", NULL};
 static const char *const select_names[] = {"validation", "test", "last", NULL};
@@ -65,9 +67,10 @@ static const ki_option model_options[] = {
     KI_OPTION_INT(ki_recipe_model, embedding, 512, 1, 1 << 20, "size of the embedding", "ECAML, HORDE, JRD"),
     KI_OPTION_BOOL(ki_recipe_model, embedding_bias, 1, "the embedding layer has a bias", "ECAML"),
     KI_OPTION_LATER(
-        CHOICE, ki_recipe_model, embedding_init, KI_START_HE, ki_start_names,
+        CHOICE, ki_recipe_model, embedding_init, KI_START_HE, init_names,
         "start of the embedding layer: uniform within sqrt(6 / in), sqrt(6 / (in + out)), sqrt(3 / in), "
-        "sqrt(1 / in) or 0.02 sqrt(3)",
+        "sqrt(1 / in) or 0.02 sqrt(3); pca, white: the principal axes of the pooled features of training "
+        "images, plain or whitened",
         "glorot: HORDE code; caffe: ECAML; torch: JRD code"),
     KI_OPTION_CHOICE(ki_recipe_model, pool, 0, ki_pooling_names, "pooling of the last feature map",
                      "HORDE, JRD; max: multi-similarity"),
@@ -99,6 +102,13 @@ static const ki_option model_options[] = {
         "what does not learn: the network up to the end of this stage, block or layer, or backbone; "
         "empty: nothing",
         "ours"),
+    KI_OPTION_LATER(
+        BOOL, ki_recipe_model, frozen, 0,
+        "the network is computed once for each view of an image, and the embedding layer alone learns from "
+        "that",
+        "ours"),
+    KI_OPTION_LATER(INT, ki_recipe_model, views, 8, 1, 1024,
+                    "frozen: views of every training image; the first is that of tests", "ours"),
     KI_OPTION_TREE(ki_recipe_model, lora, "none",
                    "low-rank additions to linear layers learn instead of the backbone: {rank, alpha, layers}",
                    "Hu et al. 2022"),
@@ -179,6 +189,7 @@ static const ki_option checkpoint_options[] = {
 
 typedef struct loader_section {
     int64_t workers, cache, ahead, bad;
+    const char *features;
 } loader_section;
 
 static const ki_option loader_options[] = {
@@ -188,6 +199,9 @@ static const ki_option loader_options[] = {
                   "ours"),
     KI_OPTION_INT(loader_section, ahead, 3, 1, 1024, "finished batches waiting at most", "ours"),
     KI_OPTION_INT(loader_section, bad, 100, -1, 1e12, "unreadable images tolerated; -1: any number", "ours"),
+    KI_OPTION_LATER(TEXT, loader_section, features, "",
+                    "model.frozen: a folder that keeps features for other runs too; empty: the run's own",
+                    "ours"),
     KI_OPTION_END};
 
 static const ki_recipe_section sections[] = {
@@ -214,8 +228,8 @@ const ki_recipe_section *ki_recipe_section_at(size_t i) {
 /* The keys that name files, of a section or of the items of one that is a list. They say where things are, not what they are. */
 static const struct place {
     const char *section, *key;
-} places[] = {{"data", "root"},  {"data", "features"}, {"data", "labels"},
-              {"data", "split"}, {"model", "weights"}, {"teachers", "weights"}};
+} places[] = {{"data", "root"},     {"data", "features"},    {"data", "labels"},    {"data", "split"},
+              {"model", "weights"}, {"teachers", "weights"}, {"loader", "features"}};
 enum { N_PLACES = sizeof places / sizeof places[0] };
 
 /* "data.root" and "data.1.root" */
@@ -410,9 +424,25 @@ static kith_status take_general(ki_recipe *r, kith_error *err) {
     return KITH_OK;
 }
 
+/* Where nothing of the network learns, nothing that changes it can be asked for. */
+static kith_status check_frozen(const ki_recipe *r, kith_error *err) {
+    const ki_recipe_model *m = &r->model;
+    const char *other = r->is_features      ? "data.features: they are features already"
+                        : *m->freeze        ? "model.freeze"
+                        : r->adapt.rank > 0 ? "model.lora"
+                        : m->heads > 1      ? "model.heads"
+                        : m->map_channels   ? "model.map_channels"
+                        : r->teachers_list && r->teachers_list->n_items > 0 ? "teachers, which see images"
+                                                                            : NULL;
+    if (!m->frozen || !other) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "model: frozen does not go with %s", other);
+    return ki_hint(err, KITH_EINVAL, "frozen trains the embedding layer alone; leave one of the two out");
+}
+
 static kith_status read_model(ki_recipe *r, kith_error *err) {
     KI_TRY(ki_options_parse(model_options, r->model_map, NULL, "model", &r->model, err));
     KI_TRY(ki_recipe_read_adaptation(r, err));
+    KI_TRY(check_frozen(r, err));
     KI_TRY(take_general(r, err));
     KI_TRY(find_weights(r, err));
     const ki_recipe_model *m = &r->model;
@@ -520,7 +550,7 @@ static kith_status check_objective(ki_recipe *r, kith_error *err) {
                       .embedding = nested ? r->model.embedding : 16 * heads,
                       .pooled = 16,
                       .map = 16,
-                      .no_map = r->is_features,
+                      .no_map = r->is_features || r->model.frozen,
                       .heads = heads};
     for (int t = 0; t < r->n_teachers; t++) sizes.teacher[t] = 16;
     ki_objective *objective = NULL;
@@ -596,6 +626,7 @@ static kith_status read_sections(ki_recipe *r, kith_error *err) {
     r->cache_mib = loader.cache;
     r->ahead = loader.ahead;
     r->most_bad = loader.bad;
+    r->features_folder = loader.features;
     return KITH_OK;
 }
 

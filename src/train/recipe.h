@@ -57,11 +57,14 @@ typedef struct ki_recipe_lora {
     const ki_value *layers;
 } ki_recipe_lora;
 
+/* Starts that are computed from the pooled features of training images, after those of ki_start. */
+enum { KI_START_OF_AXES = KI_START_SMALL + 1, KI_START_OF_WHITE_AXES };
+
 typedef struct ki_recipe_model {
     const char *backbone, *weights; /* "": not given */
     int64_t embedding;
     bool embedding_bias;
-    int embedding_init;          /* a ki_start */
+    int embedding_init;          /* a ki_start, or … */
     int pool;                    /* a ki_pooling */
     int bn;                      /* 1: frozen */
     bool whiten;                 /* the embedding layer, at the end */
@@ -69,6 +72,8 @@ typedef struct ki_recipe_model {
     double mask_gain, mask_bias; /* how masks start */
     int64_t map_channels;        /* 0: the map as it is */
     const char *freeze;          /* "": nothing */
+    bool frozen;                 /* the embedding layer alone is trained, on features (frozen.h) */
+    int64_t views;               /* frozen: of each training image */
     const ki_value *lora;        /* NULL: none */
     const ki_value *settings;    /* the backbone's own options, or NULL */
 } ki_recipe_model;
@@ -122,7 +127,8 @@ typedef struct ki_recipe {
     const char *lora_layer[KI_MOST_LORA_LAYERS];
     ki_recipe_teacher teacher[KI_MOST_TEACHERS];
     int n_teachers;
-    bool is_from_general; /* no network was named: model.weights is the model that came with kith */
+    const char *features_folder; /* model.frozen: where features are kept; "": in the run folder */
+    bool is_from_general;        /* no network was named: model.weights is the model that came with kith */
     ki_sampler_settings batch;
     const char *
         reads_classes; /* the first term of the objective that counts images with a class alone; NULL: none does */

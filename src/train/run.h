@@ -95,6 +95,9 @@ typedef struct ki_train_state {
     ki_net net;
     ki_net test_net; /* the same with the size of test images: what is judged and what model files describe */
     ki_params *params;
+    ki_net whole, whole_test; /* model.frozen (frozen.h): the network whose embedding layer `net` is */
+    ki_params *whole_params;
+    char busy_text[40]; /* what is said of the features that are made */
     ki_teacher teacher[KI_MOST_TEACHERS];
     ki_objective *objective;
     ki_learner *learner;
@@ -257,6 +260,8 @@ kith_status ki_train_variants_score(ki_train_state *run, int64_t step, ki_varian
                                     kith_error *err);
 /* Training images that something is fitted on: all, or every k-th of many. The caller frees ret->item. */
 kith_status ki_train_choose_fitted(const ki_train_state *run, ki_items *ret, kith_error *err);
+/* start_layer.c: with model.embedding_init pca or white, before the first step. */
+kith_status ki_train_start_layer(ki_train_state *run, kith_error *err);
 /* whiten.c: with model.whiten, changes the embedding layer of the model as it is. */
 kith_status ki_train_whiten(ki_train_state *run, kith_error *err);
 /* card.c */

@@ -15,7 +15,7 @@
 #include "embed/preprocess.h"
 #include "net/adapt.h"
 #include "net/model_file.h"
-#include "train/run.h"
+#include "train/frozen.h"
 
 /* ---- data ---- */
 
@@ -145,12 +145,15 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
                                       .pool = ki_pooling_names[r->model.pool],
                                       .embedding = r->model.embedding,
                                       .no_embedding_bias = !r->model.embedding_bias,
-                                      .embedding_init = ki_start_names[r->model.embedding_init],
+                                      .embedding_init = r->model.embedding_init < KI_START_OF_AXES
+                                                            ? ki_start_names[r->model.embedding_init]
+                                                            : NULL,
                                       .classes = KITH_NONE,
                                       .heads = r->model.heads,
                                       .mask_gain = r->model.mask_gain,
                                       .mask_bias = r->model.mask_bias,
                                       .map_channels = map_channels};
+    if (r->model.frozen) return ki_frozen_open(run, &model, err);
     /* A checkpoint describes the network. */
     if (run->from.tensors)
         KI_TRY(ki_model_file_describe(&model, run->from.tensors, KI_CHECKPOINT_MODEL, run->backend, &run->net,
@@ -186,6 +189,19 @@ static kith_status open_teachers(ki_train_state *run, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status make_embedder(ki_train_state *run, kith_error *err) {
+    const ki_recipe *r = run->recipe;
+    int64_t batch = r->eval.batch ? r->eval.batch : run->batch;
+    if (!r->eval.batch && batch > 128) batch = 128;
+    const ki_embedder_settings embedder = {.backend = run->backend,
+                                           .net = &run->test_net,
+                                           .params = run->params,
+                                           .transform = run->test_transform,
+                                           .batch = batch,
+                                           .n_workers = r->workers};
+    return ki_embedder_new(&embedder, &run->embedder, err);
+}
+
 static kith_status make_learner(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
     ki_sizes sizes = {.n_classes = run->n_classes,
@@ -219,15 +235,6 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
         .n_unlabelled = run->n_unlabelled,
         .optim = &r->optim};
     KI_TRY(ki_learner_new(&settings, &run->learner, err));
-    int64_t batch = r->eval.batch ? r->eval.batch : run->batch;
-    if (!r->eval.batch && batch > 128) batch = 128;
-    const ki_embedder_settings embedder = {.backend = run->backend,
-                                           .net = &run->test_net,
-                                           .params = run->params,
-                                           .transform = run->test_transform,
-                                           .batch = batch,
-                                           .n_workers = r->workers};
-    KI_TRY(ki_embedder_new(&embedder, &run->embedder, err));
     KI_TRY(ki_train_recent_make(run, err));
     KI_TRY(ki_alloc_or(&run->label, (size_t)run->batch, sizeof *run->label, "labels", err));
     return ki_alloc_or(&run->embedding, (size_t)run->batch, (size_t)run->net.embedding * sizeof(float),
@@ -326,6 +333,7 @@ static kith_status start_loader(ki_train_state *run, ki_sampler *sampler, kith_e
         .caller_computes = run->backend->type->is_host && ki_threads() >= ki_cores_allowed(),
         .bad = KI_BAD_REPLACE,
         .seed = (uint64_t)r->seed,
+        .draws_views = true,
         .n_workers = r->workers,
         .n_ahead = (int)r->ahead,
         .cache = run->cache,
@@ -361,6 +369,11 @@ void ki_train_hash_recipe(const ki_recipe *recipe, char ret[65]) {
     kith_hash_finish(&hash, ret);
 }
 
+static kith_status begin_fresh(ki_train_state *run, kith_error *err) {
+    KI_TRY(ki_train_check_fresh(run, err));
+    return begin(run, err);
+}
+
 /* Everything that a rank does alone: it reads, and changes nothing in the folder. */
 static kith_status prepare(ki_train_state *run, ki_sampler **ret_sampler, kith_error *err) {
     ki_train_hash_recipe(run->recipe, run->recipe_hash);
@@ -382,9 +395,16 @@ static kith_status restore_or_begin(ki_train_state *run, ki_sampler *sampler, ki
         KI_TRY(ki_train_restore(run, err));
         return ki_sampler_restore(sampler, &run->at.sampler, err);
     }
-    KI_TRY(ki_train_check_fresh(run, err));
+    if (!run->recipe->model.frozen) KI_TRY(begin_fresh(run, err));
     run->at.sampler = ki_sampler_save(sampler);
-    return begin(run, err);
+    return KITH_OK;
+}
+
+/* Features take their time, and a run that is stopped meanwhile can be resumed: so it begins before. */
+static kith_status make_features(ki_train_state *run, kith_error *err) {
+    if (!run->recipe->model.frozen) return KITH_OK;
+    if (!run->from.tensors) KI_TRY(begin_fresh(run, err));
+    return ki_frozen_features(run, err);
 }
 
 /* The log and the loader. Takes over the sampler. */
@@ -401,6 +421,9 @@ kith_status ki_train_setup(ki_train_state *run, kith_error *err) {
     ki_sampler *sampler = NULL;
     KI_CHECK(ki_train_agree(run, prepare(run, &sampler, err), err));
     KI_CHECK(ki_device_comm_open(run->backend, run->comm, &run->device_comm, err));
+    KI_CHECK(ki_train_agree(run, make_features(run, err), err));
+    KI_CHECK(ki_train_agree(run, make_embedder(run, err), err));
+    if (!run->from.tensors) KI_CHECK(ki_train_start_layer(run, err));
     KI_CHECK(ki_train_agree(run, make_learner(run, err), err));
     const bool is_new = !run->from.tensors;
     KI_CHECK(ki_train_agree(run, restore_or_begin(run, sampler, err), err));
@@ -430,6 +453,7 @@ void ki_train_release(ki_train_state *run) {
     ki_device_comm_close(run->device_comm);
     ki_objective_free(run->objective);
     for (int t = 0; t < KI_MOST_TEACHERS; t++) ki_teacher_release(&run->teacher[t]);
+    ki_frozen_release(run);
     ki_params_free(run->params);
     ki_net_release(&run->test_net);
     ki_net_release(&run->net);

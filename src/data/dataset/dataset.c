@@ -96,6 +96,7 @@ void kith_dataset_free(kith_dataset *set) {
     ki_free(set->pixels);
     ki_free(set->told);
     ki_npy_rows_free(set->rows);
+    ki_item_views_free(set->views);
     for (size_t p = 0; p < set->n_parts; p++) kith_dataset_free(set->part[p]);
     ki_free(set->part);
     ki_free(set->name);

@@ -51,6 +51,8 @@ struct kith_dataset {
     size_t pixel_bytes;
     int32_t pixels_w, pixels_h;
     ki_npy_rows *rows; /* item i is row i, numbers instead of an image; NULL: a set of images */
+    struct ki_item_views
+        *views; /* … unless there are these: then views.c says which row of which file an item is */
     /* Of several sets (join.c): the sets, whose items follow each other, and every item's name: "1/rook/3.jpg". NULL: one set. */
     kith_dataset **part;
     size_t n_parts;
@@ -141,6 +143,32 @@ kith_status ki_dataset_row(const kith_dataset *set, int64_t item, float *ret_val
 /* Numbers of n items, [n, dim] in ordinary memory, faster than one by one. False when something is wrong with one of them: read them one by
  * one. */
 bool ki_dataset_rows(const kith_dataset *set, const int64_t *items, int64_t n, float *ret_values);
+/* KITH_ENUMERIC, naming the item, if one of the numbers of its row is not finite; and of any numbers, quickly. */
+kith_status ki_dataset_check_row(const kith_dataset *set, int64_t item, const float *values, kith_error *err);
+bool ki_are_finite(const float *values, int64_t n);
+/* ---- views.c: features that a network made of the images of a set, several views of each ---- */
+
+/* From now on an item is not an image but numbers. File k is view k of the items, row by row in their order; view 0 is how they are
+ * judged. `lone` (NULL: none) has the rows of items that only have view 0. Nothing is written there. */
+typedef struct ki_view_files {
+    const char *const *view; /* [n_views] .npy files */
+    int64_t n_views;
+    const int64_t *items; /* [n] whose rows these are */
+    int64_t n;
+    const char *lone;
+    const int64_t *lone_items; /* [n_lone] */
+    int64_t n_lone;
+} ki_view_files;
+/* KITH_ESHAPE: a file has another number of rows, or of numbers in a row, than the others. */
+kith_status ki_dataset_take_views(kith_dataset *set, const ki_view_files *files, kith_error *err);
+void ki_item_views_free(struct ki_item_views *views); /* NULL is fine */
+int64_t ki_dataset_n_views(const kith_dataset *set);  /* 1: there is one of every item */
+/* As ki_dataset_row and ki_dataset_rows, of these views ([n]; NULL: view 0). */
+kith_status ki_dataset_view_row(const kith_dataset *set, int64_t item, int64_t view, float *ret_values,
+                                kith_error *err);
+bool ki_dataset_view_rows(const kith_dataset *set, const int64_t *items, const int64_t *views, int64_t n,
+                          float *ret_values);
+
 /* Indices of the items of a split, or of all, in order; free with ki_free. */
 kith_status ki_dataset_select(const kith_dataset *set, kith_split split, int64_t **ret_items, int64_t *ret_n,
                               kith_error *err);

@@ -154,7 +154,7 @@ int64_t kith_dataset_n_features(const kith_dataset *set) {
 /* Every row of a training run passes here, so that the loop has no branch and is vectorised. Without its sign, the bits of a float
  * are a whole number that rises with it; infinity and NaN have the largest. */
 KI_CLONES("avx512f", "avx2")
-static bool are_finite(const float *values, int64_t n) {
+bool ki_are_finite(const float *values, int64_t n) {
     int32_t most = 0;
     for (int64_t i = 0; i < n; i++) {
         int32_t bits;
@@ -166,20 +166,29 @@ static bool are_finite(const float *values, int64_t n) {
 }
 
 kith_status ki_dataset_row(const kith_dataset *set, int64_t item, float *ret_values, kith_error *err) {
+    if (set->views)
+        KI_TRY(ki_dataset_view_row(set, item, 0, ret_values, err));
+    else
+        KI_TRY(ki_npy_rows_read(set->rows, item, ret_values, err));
+    return ki_dataset_check_row(set, item, ret_values, err);
+}
+
+kith_status ki_dataset_check_row(const kith_dataset *set, int64_t item, const float *values,
+                                 kith_error *err) {
     const int64_t dim = ki_npy_rows_dim(set->rows);
-    KI_TRY(ki_npy_rows_read(set->rows, item, ret_values, err));
-    if (are_finite(ret_values, dim)) return KITH_OK;
+    if (ki_are_finite(values, dim)) return KITH_OK;
     for (int64_t i = 0; i < dim; i++) {
-        if (!isfinite(ret_values[i]))
+        if (!isfinite(values[i]))
             return ki_fail(err, KITH_ENUMERIC, "%s holds %g at %lld; wanted finite numbers",
-                           set->item[item].path, (double)ret_values[i], (long long)i);
+                           set->item[item].path, (double)values[i], (long long)i);
     }
     return KITH_OK;
 }
 
 bool ki_dataset_rows(const kith_dataset *set, const int64_t *items, int64_t n, float *ret_values) {
-    return ki_npy_rows_gather(set->rows, items, n, ret_values) &&
-           are_finite(ret_values, n * ki_npy_rows_dim(set->rows));
+    const bool are_there = set->views ? ki_dataset_view_rows(set, items, NULL, n, ret_values)
+                                      : ki_npy_rows_gather(set->rows, items, n, ret_values);
+    return are_there && ki_are_finite(ret_values, n * ki_npy_rows_dim(set->rows));
 }
 
 static bool found(const char *root) { return ends_in_npy(root) && ki_is_file("%s", root); }

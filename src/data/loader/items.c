@@ -96,23 +96,42 @@ static int64_t next_of_class(const kith_dataset *set, int64_t item) {
     return item;
 }
 
+/* Random numbers of place i of a batch's part: the same for any number of workers. */
+static ki_rng numbers_of(const ki_loader *l, const ki_loader_slot *to, int64_t i) {
+    return ki_rng_at(l->settings.seed, KI_RNG_AUGMENT, to->batch.epoch,
+                     (uint32_t)(to->first + to->begin + i));
+}
+
+static int64_t view_of(const ki_loader *l, const ki_loader_slot *to, int64_t i) {
+    const int64_t n = l->settings.draws_views ? ki_dataset_n_views(l->set) : 1;
+    ki_rng rng = numbers_of(l, to, i);
+    return n > 1 ? (int64_t)ki_rng_below(&rng, (uint32_t)n) : 0;
+}
+
+/* What is read into a place of a batch. */
+typedef struct place {
+    int64_t view; /* of features */
+    float *row;   /* where these go */
+    ki_loader_scratch *scratch;
+} place;
+
 /* Of a set of features: the row, written where it goes; of images: prepared, in *ret_base. */
-static kith_status fetch(ki_loader *l, int64_t item, ki_loader_scratch *s, float *row,
-                         const ki_image **ret_base, kith_error *err) {
-    if (!l->set->rows) return prepare(l, item, s, ret_base, err);
+static kith_status fetch(ki_loader *l, int64_t item, const place *to, const ki_image **ret_base,
+                         kith_error *err) {
+    if (!l->set->rows) return prepare(l, item, to->scratch, ret_base, err);
     atomic_fetch_add(&l->n_decoded, 1);
-    return ki_dataset_row(l->set, item, row, err);
+    if (to->view > 0) return ki_dataset_view_row(l->set, item, to->view, to->row, err);
+    return ki_dataset_row(l->set, item, to->row, err);
 }
 
 /* Fetch the item or, if it is bad, the readable one of its class that comes next. */
-static kith_status fetch_any(ki_loader *l, int64_t wanted, ki_loader_scratch *s, float *row,
-                             const ki_image **ret_base, int64_t *ret_item, bool *ret_left_out,
-                             kith_error *err) {
+static kith_status fetch_any(ki_loader *l, int64_t wanted, const place *to, const ki_image **ret_base,
+                             int64_t *ret_item, bool *ret_left_out, kith_error *err) {
     int64_t item = wanted;
     do {
         if (atomic_load(&l->bad_status[item]) == KITH_OK) {
             kith_error why = {0};
-            const kith_status status = fetch(l, item, s, row, ret_base, &why);
+            const kith_status status = fetch(l, item, to, ret_base, &why);
             if (status == KITH_OK) return *ret_item = item, KITH_OK;
             /* All rows of features are in one file: if that cannot be read, nothing can replace them. */
             if (status == KITH_ENOMEM || (status == KITH_EIO && l->set->rows)) {
@@ -134,11 +153,11 @@ static kith_status make_item(ki_loader *l, ki_loader_slot *to, int64_t i, ki_loa
     int64_t *item = &to->item[to->begin + i];
     const int64_t wanted = *item;
     char *dst = (char *)to->data + (size_t)i * l->item_bytes;
-    KI_TRY(fetch_any(l, wanted, s, (float *)(void *)dst, &base, item, &to->left_out[i], err));
+    const place at = {.view = view_of(l, to, i), .row = (float *)(void *)dst, .scratch = s};
+    KI_TRY(fetch_any(l, wanted, &at, &base, item, &to->left_out[i], err));
     if (to->left_out[i] || !base) return KITH_OK;
     const kith_transform *t = &l->settings.transform;
-    ki_rng rng =
-        ki_rng_at(l->settings.seed, KI_RNG_AUGMENT, to->batch.epoch, (uint32_t)(to->first + to->begin + i));
+    ki_rng rng = numbers_of(l, to, i);
     const ki_draw draw = ki_transform_draw(t, base->w, base->h, &rng);
     if (l->settings.format == KI_BATCH_WHOLE) {
         int32_t *window = to->window + 3 * i;
@@ -150,6 +169,22 @@ static kith_status make_item(ki_loader *l, ki_loader_slot *to, int64_t i, ki_loa
     return ki_transform_float(t, base, &draw, &s->transform, (float *)(void *)dst, err);
 }
 
+static bool read_rows(const ki_loader *l, const ki_loader_slot *to, int64_t first, int64_t n, float *dst) {
+    enum { AT_ONCE = 64 };
+    const int64_t *item = to->item + to->begin + first;
+    if (!l->settings.draws_views || ki_dataset_n_views(l->set) == 1)
+        return ki_dataset_rows(l->set, item, n, dst);
+    for (int64_t i = 0; i < n; i += AT_ONCE) {
+        const int64_t n_now = n - i < AT_ONCE ? n - i : AT_ONCE;
+        int64_t view[AT_ONCE];
+        for (int64_t k = 0; k < n_now; k++) view[k] = view_of(l, to, first + i + k);
+        if (!ki_dataset_view_rows(l->set, item + i, view, n_now,
+                                  dst + i * (int64_t)(l->item_bytes / sizeof *dst)))
+            return false;
+    }
+    return true;
+}
+
 /* Rows of features are read together; if that fails, one by one, and then it is known which is bad. */
 static bool read_together(ki_loader *l, ki_loader_slot *to, int64_t first, int64_t n) {
     const int64_t *item = to->item + to->begin + first;
@@ -158,7 +193,7 @@ static bool read_together(ki_loader *l, ki_loader_slot *to, int64_t first, int64
         if (atomic_load_explicit(&l->bad_status[item[i]], memory_order_relaxed) != KITH_OK) return false;
     }
     float *dst = (float *)(void *)((char *)to->data + (size_t)first * l->item_bytes);
-    if (!ki_dataset_rows(l->set, item, n, dst)) return false;
+    if (!read_rows(l, to, first, n, dst)) return false;
     atomic_fetch_add(&l->n_decoded, n);
     return true;
 }

@@ -35,11 +35,12 @@ typedef struct ki_loader_settings {
     kith_transform transform; /* features have none: only KI_BATCH_FLOAT */
     ki_batch_format format;
     ki_bad_images bad;
-    uint64_t seed;          /* of the random part of the transform */
-    int64_t n_workers;      /* 0: one per core */
-    int n_ahead;            /* finished batches waiting at most; 0: 3 */
-    int64_t n_epochs;       /* stop after so many epochs; 0: never */
-    size_t cache_bytes;     /* for prepared images; 0: no cache */
+    uint64_t seed;      /* of the random part of the transform */
+    bool draws_views;   /* of features with several views (views.c): one of them, by chance; else view 0 */
+    int64_t n_workers;  /* 0: one per core */
+    int n_ahead;        /* finished batches waiting at most; 0: 3 */
+    int64_t n_epochs;   /* stop after so many epochs; 0: never */
+    size_t cache_bytes; /* for prepared images; 0: no cache */
     struct ki_cache *cache; /* borrowed, for the set's items; NULL: the loader makes one of cache_bytes */
     int64_t most_pixels;
     int64_t most_bad; /* unreadable images tolerated; negative: any number */
