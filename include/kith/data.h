@@ -167,6 +167,14 @@ typedef enum kith_crop {
 
 typedef enum kith_filter { KITH_FILTER_BILINEAR, KITH_FILTER_BICUBIC, KITH_FILTER_LANCZOS } kith_filter;
 
+/* What is done to the pixels of a training view after it was cut out: colours, blur, erased parts (`kith list effects`). They are read
+ * from a recipe (kith_transform_open_recipe); the numbers are not to be set by hand. */
+typedef struct kith_effect {
+    int kind;
+    double setting[14];
+} kith_effect;
+#define KITH_MOST_EFFECTS 8
+
 /* value = (pixel * pixel_scale - mean[c]) / std[c], with c counted after the channels were put in
  * order. kith_transform_init gives: squash to 256, centre crop 227, bilinear, three channels in RGB,
  * pixel_scale 1/255, mean 0, std 1, black background. */
@@ -186,11 +194,17 @@ typedef struct kith_transform {
     double pixel_scale;
     double mean[3], std[3];
     uint8_t background[3]; /* under alpha and around small images, RGB */
+    int n_effects;         /* of training, in this order; 0: none */
+    kith_effect effect[KITH_MOST_EFFECTS];
 } kith_transform;
 
 /* The defaults above. */
 KITH_API void kith_transform_init(kith_transform *transform, size_t size);
 KITH_API kith_status kith_transform_check(const kith_transform *transform, kith_error *err);
+/* What the `input:` section of a recipe file says: the views of training, which are random, and those of tests. Channel order, mean and
+ * standard deviation belong to the model, and stay at their defaults. */
+KITH_API kith_status kith_transform_open_recipe(const char *recipe_path, kith_transform *ret_train,
+                                                kith_transform *ret_test, kith_error *err);
 
 /* ---- any images, in order, as batches ---- */
 

@@ -8,6 +8,7 @@
 
 #include "base/option.h"
 #include "base/text.h"
+#include "data/effect/effect.h"
 #include "device/backend.h"
 #include "hub/name.h"
 #include "kith/data.h"
@@ -72,6 +73,12 @@ static bool optimizer_at(int i, entry *ret) {
     return m != NULL;
 }
 
+static bool effect_at(int i, entry *ret) {
+    const ki_effect_kind *kind = ki_effect_at(i);
+    if (kind) *ret = (entry){kind->name, kind->summary, kind->source, kind->options, false, ""};
+    return kind != NULL;
+}
+
 /* What is in recipes/, as found when the build was configured (cmake/kith_recipes.cmake). */
 static bool recipe_at(int i, entry *ret) {
     static const entry rows[] = {
@@ -127,6 +134,7 @@ static const struct kind {
      regularizer_at},
     {"optimizers", "how parameters follow their gradients; each also takes what section optim has",
      optimizer_at},
+    {"effects", "changes of colour and so on of training images (input.effects)", effect_at},
     {"datasets", "layouts of labelled images that are read", dataset_at},
     {"sections", "what a recipe for kith train may say", section_at},
     {"recipes", "ready to train with; installed under share/kith/recipes", recipe_at},

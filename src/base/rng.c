@@ -7,6 +7,11 @@ ki_rng ki_rng_at(uint64_t seed, ki_rng_purpose purpose, uint32_t a, uint32_t b) 
     return (ki_rng){.key = {(uint32_t)seed, (uint32_t)(seed >> 32)}, .counter = {0, (uint32_t)purpose, a, b}};
 }
 
+ki_rng ki_rng_beside(const ki_rng *rng, ki_rng_purpose purpose) {
+    return (ki_rng){.key = {rng->key[0], rng->key[1]},
+                    .counter = {0, (uint32_t)purpose, rng->counter[2], rng->counter[3]}};
+}
+
 uint32_t ki_rng_u32(ki_rng *rng) {
     if (rng->n_left == 0) {
         ki_philox(rng->counter, rng->key, rng->block);

@@ -26,6 +26,7 @@ typedef enum ki_rng_purpose {
     KI_RNG_TEST,
     KI_RNG_SEARCH,  /* rotations and samples of search */
     KI_RNG_PROXIES, /* classes that take part in a step */
+    KI_RNG_EFFECT,  /* colours and so on of what was cut out */
 } ki_rng_purpose;
 
 typedef struct ki_rng {
@@ -36,6 +37,9 @@ typedef struct ki_rng {
 } ki_rng;
 
 ki_rng ki_rng_at(uint64_t seed, ki_rng_purpose purpose, uint32_t a, uint32_t b);
+
+/* The beginning of the stream that has the same seed, a and b, but another purpose. */
+ki_rng ki_rng_beside(const ki_rng *rng, ki_rng_purpose purpose);
 
 uint32_t ki_rng_u32(ki_rng *rng);
 /* Uniform in [0, n), without bias; n > 0. */

@@ -59,6 +59,7 @@ typedef struct findings {
     kith_split_summary split[KITH_N_SPLITS];
     kith_scan scan;
     kith_data_speed speed;
+    int side; /* of the images whose speed it is */
     int64_t n_empty;
 } findings;
 
@@ -85,6 +86,12 @@ static kith_status look(const request *r, const kith_dataset *set, findings *f, 
     KITH_OPTIONS(kith_transform, transform);
     transform.crop = KITH_CROP_RANDOM;
     transform.mirror = true;
+    KITH_OPTIONS(kith_transform, test);
+    if (is_recipe(r->source)) {
+        status = kith_transform_open_recipe(r->source, &transform, &test, err);
+        if (status != KITH_OK) return status;
+    }
+    f->side = transform.crop_to;
     return kith_data_speed_measure(set,
                                    f->split[KITH_SPLIT_TRAIN].n_images ? KITH_SPLIT_TRAIN : KITH_SPLIT_TEST,
                                    &transform, r->workers, 8192, &f->speed, err);
@@ -152,9 +159,9 @@ static void print_text(const request *r, const kith_dataset *set, const findings
     print_bad(c);
     if (r->speed)
         printf(
-            "speed       %.0f images/s decoded, %.0f images/s from the cache (227 px, %jd workers, %jd "
+            "speed       %.0f images/s decoded, %.0f images/s from the cache (%d px, %jd workers, %jd "
             "images)\n",
-            f->speed.decoded_per_second, f->speed.cached_per_second, (intmax_t)f->speed.n_workers,
+            f->speed.decoded_per_second, f->speed.cached_per_second, f->side, (intmax_t)f->speed.n_workers,
             (intmax_t)f->speed.n_images);
     if (r->out) printf("written     %s\n", r->out);
 }
@@ -304,7 +311,9 @@ int cmd_data(int argc, char **argv) {
                 "instead, write a page or a picture of what the recipe shows the network: photos and their "
                 "views"),
         CLI_LIST("set|s", "KEY=VALUE", &r.sets, "override a key of the recipe for --views"),
-        CLI_FLAG("speed", &r.speed, "time the loader: squash 256, random crop 227, mirror"),
+        CLI_FLAG("speed", &r.speed,
+                 "time the loader: views as the recipe's input: says; of a folder squash 256, random crop "
+                 "227, mirror"),
         CLI_INT("workers", "N", &r.workers, 0, 256, "threads for --speed; 0: one per core"),
         CLI_END};
     const cli_usage usage = {

@@ -4,7 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
+#include "base/argument.h"
 #include "base/text.h"
+#include "data/effect/effect.h"
+#include "io/yaml.h"
 
 typedef struct settings {
     const char *resize;
@@ -19,6 +23,7 @@ typedef struct settings {
     int64_t channels;
     const ki_value *background;
     bool box;
+    const ki_value *effects;
 } settings;
 
 static const char *const augment_names[] = {"crop", "resized", "multiscale", "none", NULL};
@@ -47,6 +52,11 @@ const ki_option ki_input_options[] = {
     KI_OPTION_TREE(settings, background, "[0, 0, 0]", "RGB under transparent pixels and around small images",
                    "HORDE"),
     KI_OPTION_BOOL(settings, box, 0, "cut the item's bounding box out first", "ours"),
+    KI_OPTION_LATER(
+        TREE, settings, effects, "[]",
+        "training: what is done to the pixels, in this order: list of {name: …, p, options}: see `kith "
+        "list effects`",
+        "ours"),
     KI_OPTION_END};
 
 kith_status ki_resize_parse(const char *text, kith_resize *ret_resize, int *ret_to, kith_error *err) {
@@ -101,19 +111,10 @@ kith_status ki_filter_parse(const char *text, kith_filter *ret_filter, kith_erro
 
 const char *ki_filter_name(kith_filter filter) { return filter_names[filter]; }
 
-/* A list of exactly n numbers; absent: ret stays as it is. */
 static kith_status parse_numbers(const ki_value *list, const char *name, size_t n, double *ret,
                                  kith_error *err) {
-    if (!list || list->kind == KI_VALUE_NULL) return KITH_OK;
-    bool good = list->kind == KI_VALUE_LIST && list->n_items == n;
-    for (size_t i = 0; good && i < n; i++) {
-        const ki_value *item = ki_value_at(list, i);
-        good = item->kind == KI_VALUE_SCALAR && ki_parse_double(item->text, &ret[i]);
-    }
-    if (good) return KITH_OK;
-    char found[80];
-    return ki_fail(err, KITH_EINVAL, "input: %s is %s; wanted a list of %zu numbers", name,
-                   ki_value_describe(list, found, sizeof found), n);
+    const kith_status status = ki_effect_numbers(list, name, n, ret, err);
+    return status == KITH_OK ? status : ki_prefix(err, status, "input");
 }
 
 kith_status ki_input_parse(const ki_value *map, kith_transform *ret_train, kith_transform *ret_test,
@@ -138,6 +139,7 @@ kith_status ki_input_parse(const ki_value *map, kith_transform *ret_train, kith_
             return ki_fail(err, KITH_EINVAL, "input: background has %g; wanted 0 … 255", ground[c]);
         t.background[c] = (uint8_t)(ground[c] + 0.5);
     }
+    KI_TRY(ki_effects_parse(s.effects, &t, err));
     kith_status status = ki_resize_parse(s.resize, &t.resize, &t.resize_to, err);
     if (status != KITH_OK) return ki_prefix(err, status, "input");
     status = kith_transform_check(&t, err);
@@ -145,6 +147,7 @@ kith_status ki_input_parse(const ki_value *map, kith_transform *ret_train, kith_
     kith_transform test = t;
     test.crop = KITH_CROP_CENTRE;
     test.mirror = false;
+    test.n_effects = 0;
     if (s.test_crop > 0) test.crop_to = (int)s.test_crop;
     if (*s.test_resize) {
         status = ki_resize_parse(s.test_resize, &test.resize, &test.resize_to, err);
@@ -165,4 +168,19 @@ kith_status ki_input_parse(const ki_value *map, kith_transform *ret_train, kith_
     *ret_train = t;
     *ret_test = test;
     return KITH_OK;
+}
+
+kith_status kith_transform_open_recipe(const char *recipe_path, kith_transform *ret_train,
+                                       kith_transform *ret_test, kith_error *err) {
+    KI_NEED(err, recipe_path, ret_train, ret_test);
+    kith_status status = KITH_OK;
+    ki_arena arena = {0};
+    ki_value *root = NULL;
+    KI_CHECK(ki_yaml_read(recipe_path, &arena, &root, err));
+    ki_value_drop_nothings(root);
+    status = ki_input_parse(ki_value_get(root, "input"), ret_train, ret_test, err);
+    if (status != KITH_OK) ki_prefix(err, status, "%s", recipe_path);
+done:
+    ki_arena_release(&arena);
+    return status;
 }

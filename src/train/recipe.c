@@ -322,6 +322,8 @@ static kith_status fill_section(ki_recipe *r, const ki_recipe_section *section, 
         KI_TRY(ki_recipe_fill_optim(&r->arena, given, &filled, err));
     else if (strcmp(section->name, "objective") == 0)
         KI_TRY(ki_recipe_fill_objective(&r->arena, given, &filled, err));
+    else if (section->options == ki_input_options)
+        KI_TRY(ki_recipe_fill_input(&r->arena, section->options, given, &filled, err));
     else if (strcmp(section->name, "model") == 0)
         KI_TRY(ki_recipe_fill_model(&r->arena, section->options, given, &filled, err));
     else

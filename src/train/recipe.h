@@ -213,7 +213,10 @@ kith_status ki_recipe_fill(ki_arena *arena, const ki_option *table, const ki_val
 /* The same for the optimizer's section, and … */
 kith_status ki_recipe_fill_optim(ki_arena *arena, const ki_value *section, ki_value **ret_map,
                                  kith_error *err);
-/* … for the objective's, method by method. */
+/* … for the input's, with every key of its effects, … */
+kith_status ki_recipe_fill_input(ki_arena *arena, const ki_option *table, const ki_value *section,
+                                 ki_value **ret_map, kith_error *err);
+/* … and for the objective's, method by method. */
 kith_status ki_recipe_fill_objective(ki_arena *arena, const ki_value *section, ki_value **ret_map,
                                      kith_error *err);
 

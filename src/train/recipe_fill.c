@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "data/effect/effect.h"
 #include "objective/objective.h"
 #include "train/recipe.h"
 
@@ -176,6 +177,26 @@ static kith_status fill_reg(ki_arena *arena, const ki_value *given, ki_value **r
     if (!ki_value_get(*ret, "warmup")) KI_TRY(append_text(arena, *ret, "warmup", "0", err));
     KI_TRY(append_bool(arena, *ret, "normalize", reg->normalize, err));
     return append_bool(arena, *ret, "stops_at_embedding", reg->stops_at_embedding, err);
+}
+
+kith_status ki_recipe_fill_input(ki_arena *arena, const ki_option *table, const ki_value *section,
+                                 ki_value **ret_map, kith_error *err) {
+    KI_TRY(ki_recipe_fill(arena, table, section, ret_map, err));
+    ki_value *effects = (ki_value *)ki_value_get(*ret_map, "effects");
+    ki_value *list = ki_value_new(arena, KI_VALUE_LIST, NULL);
+    if (!list) return no_memory(err);
+    if (!effects || effects->kind != KI_VALUE_LIST) return KITH_OK;
+    for (const ki_value *v = effects->first; v; v = v->next) {
+        const ki_effect_kind *kind = NULL;
+        ki_value *map = NULL, *filled = NULL;
+        KI_TRY(as_map(arena, v, "none", &map, err));
+        KI_TRY(ki_effect_find(name_of(map), &kind, err));
+        KI_TRY(ki_recipe_fill(arena, kind->options, map, &filled, err));
+        ki_value_append(list, NULL, filled);
+    }
+    effects->first = list->first;
+    effects->last = list->last;
+    return KITH_OK;
 }
 
 kith_status ki_recipe_fill_objective(ki_arena *arena, const ki_value *section, ki_value **ret_map,

@@ -245,6 +245,13 @@ static void test_speed(void **state) {
                      0);
     assert_says("\"decoded_per_second\": ");
     assert_says("\"cached_per_second\": ");
+    char recipe[4096], text[8192];
+    snprintf(recipe, sizeof recipe, "%s", in_folder("speed.yaml"));
+    snprintf(text, sizeof text, "data: {root: %s}\ninput: {crop: 32, effects: [randaugment, erase]}\n",
+             in_folder("photos"));
+    put_text(recipe, text);
+    assert_int_equal(kith("%s data %s --speed --workers 2", testing_program(), recipe), 0);
+    assert_says("(32 px, 2 workers");
 }
 
 static void test_synth(void **state) {

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "data/loader/cache.h"
 #include "data/miniature.h"
+#include "io/yaml.h"
 #include "kith/log.h"
 
 enum { N_CLASSES = 12, PER_CLASS = 7, SIDE = 40, CROP = 24 };
@@ -106,13 +107,24 @@ static uint64_t hash_batches(ki_loader *loader, int n, size_t item_bytes, ki_sam
     return hash;
 }
 
+static void add_effects(kith_transform *t) {
+    static const char list[] = "[randaugment, {name: jitter, p: 0.5}, grey, {name: blur, kernel: 5}, erase]";
+    ki_arena arena = {0};
+    ki_value *root = NULL;
+    kith_error err = {0};
+    assert_ok(ki_yaml_parse(list, sizeof list - 1, "effects", &arena, &root, &err), &err);
+    assert_ok(ki_effects_parse(root, t, &err), &err);
+    ki_arena_release(&arena);
+}
+
 /* Three epochs of nine batches. */
 enum { N_BATCHES = 27 };
 
 static void test_same_whatever_the_threads(void **state) {
     (void)state;
     kith_dataset *set = open_images(make_images());
-    static const kith_crop crops[] = {KITH_CROP_RANDOM, KITH_CROP_RESIZED, KITH_CROP_MULTISCALE};
+    static const kith_crop crops[] = {KITH_CROP_RANDOM, KITH_CROP_RESIZED, KITH_CROP_MULTISCALE,
+                                      KITH_CROP_RANDOM};
     for (size_t k = 0; k < N_ROWS(crops); k++) {
         for (int format = 0; format < 2; format++) {
             uint64_t first = 0;
@@ -121,6 +133,7 @@ static void test_same_whatever_the_threads(void **state) {
                 ki_loader_settings s = random_settings();
                 s.format = (ki_batch_format)format;
                 s.transform.crop = crops[k];
+                if (k == 3) add_effects(&s.transform);
                 if (crops[k] == KITH_CROP_MULTISCALE) s.transform.scale[0] = 0.8, s.transform.scale[1] = 1.8;
                 s.n_workers = 1 + round % 4 * 2;
                 s.n_ahead = 1 + round % 3;

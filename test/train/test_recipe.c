@@ -58,6 +58,25 @@ static void test_general_where_none_is_named(void **state) {
     unsetenv("KITH_MODELS");
 }
 
+/* Effects are printed with every default, and read back the same. */
+static void test_effects(void **state) {
+    (void)state;
+    kith_error err;
+    ki_recipe *recipe = read_set("input.effects=[grey, {name: jitter, hue: 0.3}]"), *again = NULL;
+    assert_int_equal(recipe->train.n_effects, 2);
+    assert_int_equal(recipe->test.n_effects, 0);
+    assert_non_null(strstr(recipe->text, "saturation: 0.4"));
+    assert_ok(read_with(recipe->text, NULL, 0, &again, &err), &err);
+    assert_string_equal(recipe->text, again->text);
+    assert_memory_equal(recipe->train.effect, again->train.effect, sizeof again->train.effect);
+    ki_recipe_free(again);
+    again = read_set(NULL);
+    assert_string_not_equal(ki_recipe_identity(recipe), ki_recipe_identity(again));
+    assert_null(strstr(ki_recipe_identity(again), "effects"));
+    ki_recipe_free(again);
+    ki_recipe_free(recipe);
+}
+
 static void test_mistakes(void **state) {
     (void)state;
     static const struct {
@@ -65,6 +84,7 @@ static void test_mistakes(void **state) {
     } rows[] = {
         {"modle.backbone=x", "unknown option 'modle'", "did you mean 'model'?"},
         {"data.rot=x", "data: unknown option 'rot'", "did you mean 'root'?"},
+        {"input.effects=[{name: jiter}]", "unknown effect 'jiter'", "did you mean 'jitter'?"},
         {"input.crp=3", "input: unknown option 'crp'", "did you mean 'crop'?"},
         {"model.backbone=convnet5", "unknown backbone 'convnet5'", "did you mean 'convnet4'?"},
         {"model.settings={widht: 3}", "unknown option 'widht'", "did you mean 'width'?"},
@@ -297,6 +317,7 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_without_opening_the_data),
+        cmocka_unit_test(test_effects),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_batches_without_pairs),
         cmocka_unit_test(test_folds_beside_other_splits),

@@ -73,13 +73,54 @@ static void turn_grey(uint32_t *row, int32_t n) {
     }
 }
 
+/* ---- with effects: rows to planes, the effects, planes to the item ---- */
+
+KI_SIMD static void split_row(const uint32_t *row, int32_t n, uint8_t *red, uint8_t *green, uint8_t *blue) {
+    for (int32_t x = 0; x < n; x++) {
+        red[x] = (uint8_t)row[x];
+        green[x] = (uint8_t)(row[x] >> 8);
+        blue[x] = (uint8_t)(row[x] >> 16);
+    }
+}
+
+KI_SIMD static void join_row(const uint8_t *red, const uint8_t *green, const uint8_t *blue, int32_t n,
+                             uint32_t *row) {
+    for (int32_t x = 0; x < n; x++) row[x] = red[x] | (uint32_t)green[x] << 8 | (uint32_t)blue[x] << 16;
+}
+
+static kith_status make_view(const kith_transform *t, const part *p, uint32_t ground,
+                             ki_transform_scratch *scratch, kith_error *err) {
+    ki_view *v = &scratch->view;
+    const size_t n = (size_t)t->crop_to;
+    KI_TRY(ki_view_shape(v, t, err));
+    for (size_t y = 0; y < n; y++) {
+        spread_row(p, t->crop_to, (int32_t)y, ground, scratch->row);
+        split_row(scratch->row, t->crop_to, v->plane[0] + y * n, v->plane[1] + y * n, v->plane[2] + y * n);
+    }
+    ki_effects_apply(t, &p->draw.effects, v);
+    return KITH_OK;
+}
+
+/* Row y of what the network sees, from the view where there are effects. */
+static void take_row(const kith_transform *t, const part *p, int32_t y, uint32_t ground,
+                     ki_transform_scratch *scratch) {
+    const size_t at = (size_t)y * (size_t)t->crop_to;
+    uint8_t *const *plane = scratch->view.plane;
+    if (t->n_effects == 0)
+        spread_row(p, t->crop_to, y, ground, scratch->row);
+    else
+        join_row(plane[0] + at, plane[1] + at, plane[2] + at, t->crop_to, scratch->row);
+    if (t->channels == 1) turn_grey(scratch->row, t->crop_to);
+}
+
 static kith_status begin(const kith_transform *t, const ki_image *base, const ki_draw *draw,
                          ki_transform_scratch *scratch, part *ret_part, uint32_t *ret_ground,
                          kith_error *err) {
     KI_TRY(cut_part(t, base, draw, scratch, ret_part, err));
     *ret_ground = word_of(t->background, 3);
-    return ki_grow(&scratch->row, &scratch->row_capacity, (size_t)t->crop_to, sizeof *scratch->row, "a row",
-                   err);
+    KI_TRY(ki_grow(&scratch->row, &scratch->row_capacity, (size_t)t->crop_to, sizeof *scratch->row, "a row",
+                   err));
+    return t->n_effects > 0 ? make_view(t, ret_part, *ret_ground, scratch, err) : KITH_OK;
 }
 
 kith_status ki_transform_float(const kith_transform *t, const ki_image *base, const ki_draw *draw,
@@ -90,8 +131,7 @@ kith_status ki_transform_float(const kith_transform *t, const ki_image *base, co
     const int32_t n = t->crop_to;
     const size_t plane = (size_t)n * (size_t)n;
     for (int32_t y = 0; y < n; y++) {
-        spread_row(&p, n, y, ground, scratch->row);
-        if (t->channels == 1) turn_grey(scratch->row, n);
+        take_row(t, &p, y, ground, scratch);
         for (int c = 0; c < t->channels; c++) {
             const int shift = t->channels == 1 ? 0 : 8 * (t->bgr ? 2 - c : c);
             const float mean = (float)(t->mean[c] / t->pixel_scale),
@@ -112,8 +152,7 @@ kith_status ki_transform_bytes(const kith_transform *t, const ki_image *base, co
     const int channels = t->channels;
     uint8_t *dst = ret_item;
     for (int32_t y = 0; y < n; y++) {
-        spread_row(&p, n, y, ground, scratch->row);
-        if (channels == 1) turn_grey(scratch->row, n);
+        take_row(t, &p, y, ground, scratch);
         for (int32_t x = 0; x < n; x++, dst += channels) {
             for (int c = 0; c < channels; c++) dst[c] = (uint8_t)(scratch->row[x] >> 8 * c);
         }
@@ -124,7 +163,7 @@ kith_status ki_transform_bytes(const kith_transform *t, const ki_image *base, co
 int32_t ki_transform_window_side(const kith_transform *t) {
     const bool is_window = t->crop == KITH_CROP_CENTRE || t->crop == KITH_CROP_RANDOM;
     const bool is_square = t->resize == KITH_RESIZE_SQUASH || t->resize == KITH_RESIZE_PAD;
-    return is_square && is_window && t->crop_to <= t->resize_to ? t->resize_to : 0;
+    return is_square && is_window && t->n_effects == 0 && t->crop_to <= t->resize_to ? t->resize_to : 0;
 }
 
 kith_status ki_transform_whole(const kith_transform *t, const ki_image *base, uint8_t *ret_item,

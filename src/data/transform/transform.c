@@ -35,6 +35,7 @@ kith_status kith_transform_check(const kith_transform *transform, kith_error *er
         !(t->scale[0] > 0 && t->scale[0] <= t->scale[1] && t->scale[1] <= 4))
         return ki_fail(err, KITH_EINVAL, "scale is %g … %g; wanted 0 < from <= to <= 4", t->scale[0],
                        t->scale[1]);
+    KI_TRY(ki_effects_check(t, err));
     if (!isfinite(t->pixel_scale) || t->pixel_scale == 0)
         return ki_fail(err, KITH_EINVAL, "pixel_scale is %g; wanted a number other than 0", t->pixel_scale);
     for (int c = 0; c < t->channels; c++) {
@@ -48,6 +49,7 @@ kith_status kith_transform_check(const kith_transform *transform, kith_error *er
 void ki_transform_scratch_release(ki_transform_scratch *scratch) {
     ki_resampler_release(&scratch->resampler);
     ki_image_release(&scratch->part);
+    ki_view_release(&scratch->view);
     ki_free(scratch->row);
     *scratch = (ki_transform_scratch){0};
 }
@@ -60,7 +62,9 @@ int32_t ki_transform_least_side(const kith_transform *t, bool has_box) {
     return 2 * t->resize_to;
 }
 
-bool ki_transform_is_random(const kith_transform *t) { return t->mirror || t->crop != KITH_CROP_CENTRE; }
+bool ki_transform_is_random(const kith_transform *t) {
+    return t->mirror || t->crop != KITH_CROP_CENTRE || t->n_effects > 0;
+}
 
 static kith_status cut_box(const double *box, const ki_image *src, ki_rect *ret, kith_error *err) {
     if (!isfinite(box[0] + box[1] + box[2] + box[3]))
@@ -244,6 +248,7 @@ static void place(int32_t have, int32_t n, bool at_random, ki_rng *rng, int32_t 
 
 ki_draw ki_transform_draw(const kith_transform *t, int32_t base_w, int32_t base_h, ki_rng *rng) {
     ki_draw draw = {.from = {0, 0, base_w, base_h}, .full_w = base_w, .full_h = base_h};
+    draw.effects = ki_rng_beside(rng, KI_RNG_EFFECT);
     if (t->mirror) draw.mirror = ki_rng_u32(rng) >> 31;
     const int32_t crop = t->crop_to;
     if (t->crop == KITH_CROP_RESIZED) {

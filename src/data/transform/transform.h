@@ -1,13 +1,14 @@
 /* The steps from a decoded image to one item of a batch (kith_transform in kith/data.h says which).
  *
- *   decoded ─box, resize─► base ─draw a crop─► part ─(resample) crop, mirror, order, mean/std─► item
+ *   decoded ─box, resize─► base ─draw a crop─► part ─(resample) crop, mirror─► view ─effects, order, mean/std─► item
  *
  * The base depends on the file and the settings alone, so it may be cached. The crop is drawn from a
- * stream named by (seed, epoch, item). */
+ * stream named by (seed, epoch, item), the effects from another with the same name. */
 #ifndef KI_TRANSFORM_H
 #define KI_TRANSFORM_H
 
 #include "base/rng.h"
+#include "data/effect/effect.h"
 #include "data/image/image.h"
 #include "data/transform/resample.h"
 #include "kith/data.h"
@@ -16,6 +17,7 @@
 typedef struct ki_transform_scratch {
     ki_resampler resampler;
     ki_image part;
+    ki_view view; /* only where there are effects */
     uint32_t *row;
     size_t row_capacity;
 } ki_transform_scratch;
@@ -57,6 +59,7 @@ typedef struct ki_draw {
     ki_rect window;
     int32_t x, y;
     bool mirror;
+    ki_rng effects; /* their stream, not begun */
 } ki_draw;
 
 ki_draw ki_transform_draw(const kith_transform *transform, int32_t base_w, int32_t base_h, ki_rng *rng);
