@@ -34,6 +34,7 @@
 #include "kith/text.h"
 #include "kith/threads.h"
 #include "kith/train.h"
+#include "kith/tune.h"
 #include "kith/vectors.h"
 #include "kith/version.h"
 

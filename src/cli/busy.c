@@ -16,8 +16,10 @@ double cli_busy_left(cli_busy *busy, double now, const kith_train_event *e) {
 const char *cli_busy_text(const kith_train_event *e, double left, char *buf, size_t bytes) {
     char time[32], rest[48] = "";
     if (!isnan(left)) snprintf(rest, sizeof rest, ", %s left", cli_time_text(left, time, sizeof time));
-    snprintf(buf, bytes, "step %lld/%lld  %s%s%s %lld/%lld%s", (long long)e->step, (long long)e->n_steps,
-             e->text, e->split ? " " : "", e->split ? e->split : "", (long long)e->n_done,
-             (long long)e->n_all, rest);
+    char step[64] = ""; /* before a run has a length there is none */
+    if (e->n_steps > 0)
+        snprintf(step, sizeof step, "step %lld/%lld  ", (long long)e->step, (long long)e->n_steps);
+    snprintf(buf, bytes, "%s%s%s%s %lld/%lld%s", step, e->text, e->split ? " " : "", e->split ? e->split : "",
+             (long long)e->n_done, (long long)e->n_all, rest);
     return buf;
 }

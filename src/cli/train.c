@@ -1,4 +1,4 @@
-/* kith train: from a recipe to a model. */
+/* kith train: from a recipe, or from photos alone, to a model. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,7 +9,10 @@
 #include "cli/busy.h"
 #include "cli/cli.h"
 #include "cli/recipes.h"
+#include "cli/train_photos.h"
+#include "kith/text.h"
 #include "kith/train.h"
+#include "kith/tune.h"
 
 enum { BAR_WIDTH = 20 };
 static const double BAR_SECONDS = 0.1, LINE_SECONDS = 10;
@@ -210,13 +213,60 @@ static int train(const kith_train_options *options) {
     return CLI_OK;
 }
 
+/* What is given for photos alone, as text. */
+typedef struct photos_wish {
+    const char *minutes, *model, *seed, *precision;
+    bool has_recipe_options; /* --set and the like */
+} photos_wish;
+
+static int read_wish(const photos_wish *wish, kith_tune_options *options) {
+    double seed = 0;
+    if (wish->has_recipe_options || wish->precision)
+        return cli_failf(
+            "--set, --print-recipe, --precision and --allow-test-selection are for recipes, and %s is a "
+            "folder of photos",
+            options->photos);
+    if (wish->minutes && (!kith_parse_real(wish->minutes, &options->minutes) || !(options->minutes > 0)))
+        return cli_failf("--minutes is '%s'; wanted a number above 0", wish->minutes);
+    if (wish->seed &&
+        (!kith_parse_real(wish->seed, &seed) || !(seed >= 0) || seed > 9e15 || seed != floor(seed)))
+        return cli_failf("--seed is '%s'; wanted a whole number", wish->seed);
+    options->seed = (int64_t)seed;
+    options->model = wish->model;
+    return CLI_OK;
+}
+
+static int train_photos(const photos_wish *wish, kith_tune_options *options) {
+    kith_error err;
+    kith_tune_result result;
+    const int wrong = read_wish(wish, options);
+    if (wrong != CLI_OK) return wrong;
+    cli_catch_signals();
+    const kith_status status = kith_tune_run(options, &result, &err);
+    clear_line(options->user);
+    if (status == KITH_ECANCELED && cli_stop_signal()) {
+        char photos[4096], run[4096];
+        cli_quote(options->photos, photos, sizeof photos);
+        cli_quote(options->out, run, sizeof run);
+        fprintf(stderr, "kith: %s\nkith: go on with: kith train %s -o %s\n", err.message, photos, run);
+        return 128 + cli_stop_signal();
+    }
+    if (status != KITH_OK) return cli_fail(&err);
+    cli_print_tune(&result);
+    return CLI_OK;
+}
+
 int cmd_train(int argc, char **argv) {
     cli_list sets = {0};
+    photos_wish wish = {0};
     const char *out = NULL, *device = NULL, *precision = NULL, *seed = NULL;
     bool resume = false, prints = false, allows_test = false, no_report = false, is_quiet = false;
     const cli_option options[] = {
         CLI_TEXT("out|o", "RUN", &out, "the run folder; runs/RECIPE without it"),
         CLI_LIST("set|s", "KEY=VALUE", &sets, "override a key, as in optim.lr=1e-4"),
+        CLI_TEXT("minutes", "M", &wish.minutes, "of PHOTOS: about how long it may take; 5 without it"),
+        CLI_TEXT("model", "NAME", &wish.model,
+                 "of PHOTOS: what to start from: a file, a run, hub:NAME; else general"),
         CLI_FLAG("resume", &resume, "resume the run in the folder"),
         CLI_FLAG("print-recipe", &prints, "print the recipe with every default and stop"),
         CLI_TEXT("device", "NAME", &device, "cpu, cuda, cuda:1 …"),
@@ -228,11 +278,16 @@ int cmd_train(int argc, char **argv) {
         CLI_FLAG("quiet|q", &is_quiet, "no progress, only warnings and the result"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "RECIPE.yaml|recipe:NAME|RUN",
+        .operands = "PHOTOS|RECIPE.yaml|recipe:NAME|RUN",
         .least = 1,
         .most = 1,
         .options = options,
         .details =
+            "PHOTOS is a folder of photos, one folder for each class (or train/ and test/ of such folders): "
+            "finds the\n"
+            "best model in --minutes (5), by trying ways to train on held-out classes, and says what it "
+            "brings.\n"
+            "The same command goes on where it was stopped.\n\n"
             "Trains the network the recipe describes and leaves everything in the run folder: the model,\n"
             "checkpoints, a log (log.jsonl, TensorBoard events), the result card (result.json) and\n"
             "report.html. recipe:NAME is a recipe that came with kith (kith list recipes); so is NAME alone, "
@@ -263,14 +318,31 @@ int cmd_train(int argc, char **argv) {
     if (device) all[n++] = device_set;
     if (precision) all[n++] = precision_set;
     if (seed) all[n++] = seed_set;
+    const bool is_photos = kith_tune_can(source);
     struct stat info;
-    const bool is_run = stat(source, &info) == 0 && S_ISDIR(info.st_mode);
+    const bool is_run = !is_photos && stat(source, &info) == 0 && S_ISDIR(info.st_mode);
     if (!out && is_run) out = source;
     if (!out) {
         name_run(source, folder, sizeof folder);
         out = folder;
     }
     display d = {.is_terminal = isatty(STDERR_FILENO), .is_quiet = is_quiet};
+    wish.seed = seed;
+    wish.precision = precision;
+    wish.has_recipe_options = sets.n_items > 0 || prints || allows_test;
+    kith_tune_options tune_options = {.size = sizeof tune_options,
+                                      .photos = source,
+                                      .out = out,
+                                      .device = device,
+                                      .no_report = no_report,
+                                      .command = command,
+                                      .notify = on_event,
+                                      .user = &d};
+    if (is_photos) {
+        const int ended = train_photos(&wish, &tune_options);
+        free(command);
+        return ended;
+    }
     const kith_train_options train_options = {.size = sizeof(kith_train_options),
                                               .recipe = source,
                                               .sets = all,

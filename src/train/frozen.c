@@ -113,15 +113,13 @@ static int tell(void *user, int64_t n_done, int64_t n_all) {
                  .kind = KITH_TRAIN_BUSY, .text = run->busy_text, .n_done = n_done, .n_all = n_all});
 }
 
-/* What decides the features beside the images: the network's file (without one its seed) and the recipe's input. */
-static kith_status identity(const ki_train_state *run, char **ret, kith_error *err) {
-    const ki_recipe *r = run->recipe;
+kith_status ki_frozen_identity(const ki_recipe *r, const char *weights_hash, char **ret, kith_error *err) {
     kith_status status = KITH_OK;
     char *input = NULL;
     ki_buffer text = {.err = err};
     KI_CHECK(ki_yaml_text(r->input, &input, err));
-    ki_buffer_put(&text, "weights %s seed %lld on %s %d %d\n%s", run->weights_hash,
-                  *run->weights_hash ? -1LL : (long long)r->seed, r->device, r->precision, r->tf32, input);
+    ki_buffer_put(&text, "weights %s seed %lld on %s %d %d\n%s", weights_hash,
+                  *weights_hash ? -1LL : (long long)r->seed, r->device, r->precision, r->tf32, input);
     ki_buffer_add(&text, "", 1);
     KI_CHECK(text.status);
     *ret = ki_strdup(text.data);
@@ -156,7 +154,7 @@ kith_status ki_frozen_features(ki_train_state *run, kith_error *err) {
     ki_path folder;
     char *decides = NULL;
     KI_CHECK(folder_of(run, &folder, err));
-    KI_CHECK(identity(run, &decides, err));
+    KI_CHECK(ki_frozen_identity(r, run->weights_hash, &decides, err));
     const ki_kept_settings settings = {.folder = folder.s,
                                        .set = run->set,
                                        .backend = run->backend,

@@ -147,7 +147,7 @@ static kith_status open_network(ki_train_state *run, kith_error *err) {
                                       .no_embedding_bias = !r->model.embedding_bias,
                                       .embedding_init = r->model.embedding_init < KI_START_OF_AXES
                                                             ? ki_start_names[r->model.embedding_init]
-                                                            : NULL,
+                                                            : "torch",
                                       .classes = KITH_NONE,
                                       .heads = r->model.heads,
                                       .mask_gain = r->model.mask_gain,

@@ -1,0 +1,229 @@
+/* Training the network itself, where time is left for it: short runs of kith train, each with a fold held out, compared with the best way
+ * on features over the same classes. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/buffer.h"
+#include "base/text.h"
+#include "data/dataset/table.h"
+#include "embed/embedder.h"
+#include "net/model_file.h"
+#include "tune/tune.h"
+
+enum { LEAST_STEPS = 30, MOST_STEPS = 200, N_FOLDS = 2, BATCH = 32 };
+/* A training step costs about as much as so many forward passes of its photos. */
+static const double STEP = 4;
+/* Of the time that is left, for the end of the winner's run: judging, error rates, the report. */
+static const double RESERVE = 0.1;
+
+/* ---- a run with a fold held out ---- */
+
+/* photos.csv with the fold's photos for validation; the test photos are left out. */
+static kith_status write_list(const ki_tune *t, const ki_tune_folds *f, int fold, const char *path,
+                              kith_error *err) {
+    ki_buffer text = {.err = err};
+    kith_status status = KITH_OK;
+    ki_buffer_put(&text, "path,label,split\n");
+    for (int64_t i = 0; i < t->learn.n; i++) {
+        const int64_t item = t->learn.item[i];
+        if (!t->is_sound[item]) continue;
+        ki_table_put(&text, t->set->item[item].path);
+        ki_buffer_add(&text, ",", 1);
+        ki_table_put(&text, t->set->class_[t->set->item[item].label].key);
+        ki_buffer_put(&text, ",%s\n", f->fold_of[item] == fold ? "validation" : "train");
+    }
+    status = text.status;
+    if (status == KITH_OK) status = ki_file_write(path, text.data, text.n, err);
+    ki_buffer_release(&text);
+    return status;
+}
+
+static int on_event(void *user, const kith_train_event *e) {
+    ki_tune *t = user;
+    if (e->kind != KITH_TRAIN_STEP && e->kind != KITH_TRAIN_BUSY) return t->must_stop;
+    ki_snprintf(t->busy, sizeof t->busy, "trying to train all");
+    return ki_tune_busy(t, e->step, e->n_steps);
+}
+
+static kith_status run(ki_tune *t, const ki_tune_way *way, const ki_tune_folds *f, int fold, int64_t steps,
+                       ki_path *ret_folder, kith_error *err) {
+    kith_status status;
+    ki_path list;
+    ki_recipe *recipe = NULL, *own = NULL;
+    ki_train_result result;
+    char root[4200], classes[64];
+    KI_CHECK(ki_path_print(ret_folder, err, "%s/tried/%d-fold-%d", t->folder, (int)way->complexity, fold));
+    KI_CHECK(ki_make_folders(ret_folder->s, err));
+    KI_CHECK(ki_path_print(&list, err, "%s/photos.csv", ret_folder->s));
+    if (!ki_is_file("%s", list.s)) KI_CHECK(write_list(t, f, fold, list.s, err));
+    KI_CHECK(ki_tune_recipe(t, way, steps, &recipe, err));
+    const int64_t most =
+        f->by_photo ? t->n_train_classes : t->n_train_classes - (t->n_train_classes + f->n - 1) / f->n;
+    ki_snprintf(root, sizeof root, "data.root=%s", list.s);
+    ki_snprintf(classes, sizeof classes, "batch.classes=%lld",
+                (long long)(most < recipe->batch.classes ? most : recipe->batch.classes));
+    const char *const sets[] = {root, classes, "eval.test=false", "eval.clustering=false",
+                                "eval.untrained=false"};
+    const ki_recipe_source source = {
+        .text = recipe->text, .sets = sets, .n_sets = sizeof sets / sizeof sets[0]};
+    KI_CHECK(ki_recipe_read(&source, &own, err));
+    const ki_train_options options = {.recipe = own,
+                                      .folder = ret_folder->s,
+                                      .resume = true,
+                                      .command = t->options->command,
+                                      .run_number = 1,
+                                      .n_runs = 1,
+                                      .notify = on_event,
+                                      .user = t};
+    status = ki_train(&options, &result, err);
+    if (status == KITH_ECANCELED) status = ki_tune_stopped(err);
+done:
+    ki_recipe_free(recipe);
+    ki_recipe_free(own);
+    return status;
+}
+
+/* ---- its held-out photos ---- */
+
+kith_status ki_tune_embed_run(ki_tune *t, const char *folder, const ki_items *items, ki_vectors *ret,
+                              kith_error *err) {
+    kith_status status;
+    ki_path model;
+    ki_net net = {0};
+    ki_params *params = NULL;
+    ki_embedder *embedder = NULL;
+    kith_dataset *set = NULL;
+    KI_CHECK(ki_path_print(&model, err, "%s/model.safetensors", folder));
+    const kith_model_options options = {.size = sizeof options, .weights = model.s};
+    KI_CHECK(ki_model_file_open(&options, t->backend, &net, &params, NULL, err));
+    /* The set of the tuning holds features by now: its photos are opened again. */
+    KI_CHECK(kith_dataset_open("csv", t->set->root, &set, err));
+    const ki_embedder_settings settings = {
+        .backend = t->backend, .net = &net, .params = params, .transform = t->test_transform, .batch = 32};
+    KI_CHECK(ki_embedder_new(&settings, &embedder, err));
+    const ki_embed_request request = {.set = set,
+                                      .items = items->item,
+                                      .n = items->n,
+                                      .tap = "embedding",
+                                      .on_host = true,
+                                      .most_bad = -1,
+                                      .progress = ki_tune_busy,
+                                      .user = t};
+    ki_snprintf(t->busy, sizeof t->busy, "judging");
+    status = ki_embedder_items(embedder, &request, ret, err);
+    if (status == KITH_ECANCELED) status = ki_tune_stopped(err);
+done:
+    ki_embedder_free(embedder);
+    ki_params_free(params);
+    ki_net_release(&net);
+    kith_dataset_free(set);
+    return status;
+}
+
+static kith_status judge(ki_tune *t, const char *trial, int64_t steps, const char *folder,
+                         const ki_items *held, kith_error *err) {
+    ki_vectors v = {0};
+    kith_judgement found = {0};
+    ki_judge_options options;
+    KI_TRY(ki_judge_options_take(NULL, &options, err));
+    options.has_clustering = options.has_intervals = false;
+    options.retrieval.n_k = 1;
+    options.retrieval.k[0] = 1;
+    kith_status status = ki_tune_embed_run(t, folder, held, &v, err);
+    if (status == KITH_OK) status = ki_judge_vectors(&v, &options, NULL, &found, err);
+    if (status == KITH_OK) status = ki_tune_add(t, trial, steps, &found.retrieval, err);
+    kith_judgement_release(&found);
+    ki_vectors_release(&v);
+    return status;
+}
+
+/* A way whose loss is no longer a number has lost. */
+static kith_status try_fold(ki_tune *t, const ki_tune_way *way, int fold, int64_t steps, kith_error *err) {
+    kith_status status;
+    char name[256];
+    ki_items held = {0};
+    ki_path folder;
+    const ki_tune_trial trial = {.way = way, .folds = &t->folds[1], .fold = fold, .share = 1};
+    static const kith_retrieval nothing;
+    ki_tune_trial_name(&trial, name, sizeof name);
+    if (ki_tune_find(t, name, steps, NULL)) return KITH_OK;
+    KI_CHECK(ki_tune_select(t, &t->folds[1], fold, true, 1, &held, err));
+    status = run(t, way, &t->folds[1], fold, steps, &folder, err);
+    if (status == KITH_OK)
+        status = judge(t, name, steps, folder.s, &held, err);
+    else if (status == KITH_ENUMERIC)
+        status = ki_tune_add(t, name, steps, &nothing, err);
+done:
+    ki_free(held.item);
+    return status;
+}
+
+/* ---- how much there is time for ---- */
+
+/* Steps of each run if `n` ways are tried: N_FOLDS runs each, and one for all photos. */
+static int64_t steps_for(const ki_tune *t, int n) {
+    const double photo = t->seconds_of_view / (double)(t->learn.n > 0 ? t->learn.n : 1);
+    const double step = STEP * photo * BATCH, runs = N_FOLDS * n + 1;
+    /* Runs judge the photos that they hold out, and the last one the test photos, twice. */
+    const double judging = (N_FOLDS * n * 2.0 / t->folds[1].n + 1) * t->seconds_of_view;
+    const double left = ki_tune_left(t) * (1 - RESERVE) - judging;
+    const double steps = left / (runs * (step > 1e-6 ? step : 1e-6));
+    return steps < 0 ? 0 : steps > MOST_STEPS ? MOST_STEPS : (int64_t)steps;
+}
+
+static kith_status plan(ki_tune *t, int *ret_n, int64_t *ret_steps, kith_error *err) {
+    double n = 2, steps = (double)steps_for(t, 2);
+    if (steps < 2 * LEAST_STEPS) n = 1, steps = (double)steps_for(t, 1);
+    if (steps < LEAST_STEPS || t->folds[1].n < 2) n = 0;
+    KI_TRY(ki_tune_decide(t, "ways to train all", n, &n, err));
+    KI_TRY(ki_tune_decide(t, "steps to train all", steps, &steps, err));
+    *ret_n = (int)n;
+    *ret_steps = (int64_t)steps;
+    return KITH_OK;
+}
+
+/* Against the winner so far, over the classes that both were tried on. */
+static kith_status compare(ki_tune *t, int number, unsigned mask, kith_error *err) {
+    kith_status status;
+    ki_tune_scores before = {0}, after = {0};
+    ki_tune_difference by = {0}, over = {0};
+    const ki_tune_way *now = &t->way[t->winner], *way = &t->way[number];
+    KI_CHECK(ki_tune_scores_init(t, &before, err));
+    KI_CHECK(ki_tune_scores_init(t, &after, err));
+    ki_tune_sum(t, now, &t->folds[1], now->steps, mask, 1, &before);
+    ki_tune_sum(t, way, &t->folds[1], way->steps, mask, 1, &after);
+    over = ki_tune_compare(&before, &after);
+    ki_tune_say(t, "%s: R@1 %+.1f, MAP@R %+.1f points against %s", way->name, 100 * over.recall,
+                100 * over.precision, t->winner ? "the best layer" : "the pretrained model");
+    if (over.n >= 2 && over.mean > over.error && ki_tune_is_better(t, number, mask, &by)) t->winner = number;
+done:
+    ki_tune_scores_release(&before);
+    ki_tune_scores_release(&after);
+    return status;
+}
+
+kith_status ki_tune_fine(ki_tune *t, kith_error *err) {
+    int n = 0, n_tried = 0;
+    int64_t steps = 0;
+    KI_TRY(plan(t, &n, &steps, err));
+    if (n == 0) {
+        ki_tune_say(t, "no time is left to train the network itself; --minutes %.0f would do",
+                    ceil(2 * t->seconds_allowed / 60) + 1);
+        return KITH_OK;
+    }
+    for (int i = 0; i < t->n_ways && n_tried < n; i++) {
+        ki_tune_way *way = &t->way[i];
+        unsigned mask = 0;
+        if (!way->is_fine) continue;
+        way->steps = steps;
+        for (int f = 0; f < N_FOLDS && f < t->folds[1].n; f++) {
+            KI_TRY(try_fold(t, way, f, steps, err));
+            mask |= 1u << f;
+        }
+        KI_TRY(compare(t, i, mask, err));
+        n_tried++;
+    }
+    return KITH_OK;
+}

@@ -1,0 +1,268 @@
+/* Which way is best on the features: successive halving over held-out classes, and a last round that decides.
+ *
+ * Many ways tried on few classes find one that is lucky. So the first rounds only choose who goes on, and the last one measures the few that are
+ * left anew, on another partition. There the simplest of those within one standard error of the best is taken, and it has to be better than the
+ * pretrained model by more than chance: with 95 % certainty its gain is above 0. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "tune/tune.h"
+
+static const int64_t first_marks[] = {25, 75}, second_marks[] = {25, 75, 150, 400};
+enum { ALL_FOLDS = (1 << KI_TUNE_MOST_FOLDS) - 1, N_SECOND = 4, N_LAST = 2 };
+
+int ki_tune_sum(const ki_tune *t, const ki_tune_way *way, const ki_tune_folds *folds, int64_t steps,
+                unsigned mask, double share, ki_tune_scores *to) {
+    int n = 0;
+    for (int f = 0; f < folds->n; f++) {
+        char name[256];
+        const ki_tune_trial trial = {.way = way, .folds = folds, .fold = f, .share = share};
+        if (!(mask & (1u << f))) continue;
+        n += ki_tune_find(t, ki_tune_trial_name(&trial, name, sizeof name), steps, to);
+    }
+    return n;
+}
+
+/* The mean score of a way after so many steps, over the folds that were tried; NaN: none was. */
+static kith_status score(const ki_tune *t, const ki_tune_way *way, const ki_tune_folds *folds, int64_t steps,
+                         double *ret, kith_error *err) {
+    ki_tune_scores s;
+    KI_TRY(ki_tune_scores_init(t, &s, err));
+    ki_tune_sum(t, way, folds, steps, ALL_FOLDS, 1, &s);
+    *ret = ki_tune_mean(&s);
+    ki_tune_scores_release(&s);
+    return KITH_OK;
+}
+
+/* The mark that is best so far, with its score. */
+static kith_status best_mark(const ki_tune *t, ki_tune_way *way, const int64_t *mark, int n_marks,
+                             double *ret, kith_error *err) {
+    *ret = NAN;
+    for (int m = 0; m < n_marks; m++) {
+        double s = NAN;
+        KI_TRY(score(t, way, &t->folds[0], way->objective ? mark[m] : 0, &s, err));
+        if (isnan(s) || (!isnan(*ret) && s <= *ret)) continue;
+        *ret = s;
+        way->steps = way->objective ? mark[m] : 0;
+    }
+    return KITH_OK;
+}
+
+static kith_status try_folds(ki_tune *t, const ki_tune_way *way, const ki_tune_folds *folds, int n_folds,
+                             const int64_t *mark, int n_marks, kith_error *err) {
+    static const int64_t none[] = {0};
+    for (int f = 0; f < folds->n && f < n_folds; f++) {
+        const ki_tune_trial trial = {.way = way,
+                                     .folds = folds,
+                                     .fold = f,
+                                     .share = 1,
+                                     .mark = way->objective ? mark : none,
+                                     .n_marks = way->objective ? n_marks : 1};
+        KI_TRY(ki_tune_try(t, &trial, NULL, err));
+    }
+    return KITH_OK;
+}
+
+/* ---- rounds ---- */
+
+/* Numbers of ways, the best of a round first. */
+typedef struct field {
+    int way[KI_TUNE_MOST_WAYS], n;
+    double score[KI_TUNE_MOST_WAYS];
+} field;
+
+static void enter(field *f, int way, double score) {
+    int at = f->n++;
+    for (; at > 0 && f->score[at - 1] < score; at--) {
+        f->way[at] = f->way[at - 1];
+        f->score[at] = f->score[at - 1];
+    }
+    f->way[at] = way;
+    f->score[at] = score;
+}
+
+/* Of several rounds: time that was spent does not come back, so what is known is entered in any case. */
+static kith_status play(ki_tune *t, const int *ways, int n, int n_folds, const int64_t *mark, int n_marks,
+                        double until, field *ret, kith_error *err) {
+    *ret = (field){0};
+    for (int i = 0; i < n; i++) {
+        ki_tune_way *way = &t->way[ways[i]];
+        double s = NAN;
+        if (i < 3 || ki_tune_seconds(t) < until)
+            KI_TRY(try_folds(t, way, &t->folds[0], n_folds, mark, n_marks, err));
+        KI_TRY(best_mark(t, way, mark, n_marks, &s, err));
+        if (!isnan(s)) enter(ret, ways[i], s);
+    }
+    return KITH_OK;
+}
+
+static void tell(ki_tune *t, const char *round, const field *f) {
+    char text[200];
+    if (f->n == 0) return;
+    ki_tune_say(t, "%s: %d ways, the best so far is %s", round, f->n,
+                ki_tune_describe(&t->way[f->way[0]], text, sizeof text));
+}
+
+/* Longer lengths only where there are minutes for them. */
+static int n_second_marks(const ki_tune *t) { return t->seconds_allowed < 150 ? 3 : 4; }
+
+static kith_status halve(ki_tune *t, field *ret, kith_error *err) {
+    int all[KI_TUNE_MOST_WAYS], n = 0;
+    field first;
+    const double began = ki_tune_seconds(t), left = ki_tune_left(t);
+    for (int i = 1; i < t->n_ways; i++) {
+        if (!t->way[i].is_fine) all[n++] = i;
+    }
+    KI_TRY(play(t, all, n, 2, first_marks, 2, began + 0.15 * left, &first, err));
+    tell(t, "first round", &first);
+    const int n_on = first.n < N_SECOND ? first.n : N_SECOND;
+    KI_TRY(play(t, first.way, n_on, KI_TUNE_MOST_FOLDS, second_marks, n_second_marks(t), began + 0.3 * left,
+                ret, err));
+    tell(t, "second round", ret);
+    return KITH_OK;
+}
+
+/* ---- the decision ---- */
+
+/* Of the ways of the last round the best, then the simplest within one standard error of it. */
+static kith_status choose(ki_tune *t, const int *ways, int n, int *ret, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_tune_scores s[N_LAST + 1] = {{0}};
+    int best = 0;
+    for (int i = 0; i < n; i++) {
+        KI_CHECK(ki_tune_scores_init(t, &s[i], err));
+        ki_tune_sum(t, &t->way[ways[i]], &t->folds[1], t->way[ways[i]].steps, ALL_FOLDS, 1, &s[i]);
+        if (ki_tune_mean(&s[i]) > ki_tune_mean(&s[best])) best = i;
+    }
+    *ret = best;
+    for (int i = 0; i < n; i++) {
+        const ki_tune_difference d = ki_tune_compare(&s[i], &s[best]);
+        if (d.n >= 2 && d.mean <= d.error && t->way[ways[i]].complexity < t->way[ways[*ret]].complexity)
+            *ret = i;
+    }
+done:
+    for (int i = 0; i < n; i++) ki_tune_scores_release(&s[i]);
+    return status;
+}
+
+static void say_why(ki_tune *t, const ki_tune_way *way, const ki_tune_difference *d, bool is_better) {
+    char text[200];
+    ki_tune_describe(way, text, sizeof text);
+    if (is_better)
+        ki_snprintf(t->why, sizeof t->why,
+                    "%s gained %.1f points of R@1 and %.1f of MAP@R on held-out classes over the pretrained "
+                    "model; over %d classes the "
+                    "mean of both gained %.1f +- %.1f",
+                    text, 100 * d->recall, 100 * d->precision, d->n, 100 * d->mean, 100 * d->t * d->error);
+    else
+        ki_snprintf(t->why, sizeof t->why,
+                    "nothing was better than the pretrained model by more than chance: %s, the best, changed "
+                    "R@1 by %+.1f and MAP@R by "
+                    "%+.1f points on held-out classes (the mean of both by %+.1f +- %.1f over %d classes)",
+                    text, 100 * d->recall, 100 * d->precision, 100 * d->mean, 100 * d->t * d->error, d->n);
+}
+
+/* One-sided, at 95 %: the two-sided quantile of a normal is 1.96, the one-sided 1.645. */
+static bool is_more_than_chance(const ki_tune_difference *d) {
+    return d->n >= 2 && d->mean > 1.645 / 1.96 * d->t * d->error && d->mean > 0;
+}
+
+/* Is the way better than the pretrained model, on the second partition? */
+static kith_status judge(ki_tune *t, int number, unsigned mask, bool *ret, ki_tune_difference *ret_by,
+                         kith_error *err) {
+    kith_status status;
+    ki_tune_scores before = {0}, after = {0};
+    KI_CHECK(ki_tune_scores_init(t, &before, err));
+    KI_CHECK(ki_tune_scores_init(t, &after, err));
+    ki_tune_sum(t, &t->way[0], &t->folds[1], 0, mask, 1, &before);
+    ki_tune_sum(t, &t->way[number], &t->folds[1], t->way[number].steps, mask, 1, &after);
+    *ret_by = ki_tune_compare(&before, &after);
+    *ret = is_more_than_chance(ret_by);
+done:
+    ki_tune_scores_release(&before);
+    ki_tune_scores_release(&after);
+    return status;
+}
+
+static kith_status decide(ki_tune *t, const field *left, kith_error *err) {
+    int ways[N_LAST], n = 0, best = 0;
+    bool is_better = false;
+    ki_tune_difference by = {0};
+    KI_TRY(try_folds(t, &t->way[0], &t->folds[1], KI_TUNE_MOST_FOLDS, NULL, 0, err));
+    for (int i = 0; i < left->n && n < N_LAST; i++) ways[n++] = left->way[i];
+    for (int i = 0; i < n; i++)
+        KI_TRY(
+            try_folds(t, &t->way[ways[i]], &t->folds[1], KI_TUNE_MOST_FOLDS, &t->way[ways[i]].steps, 1, err));
+    if (n == 0) return KITH_OK;
+    KI_TRY(choose(t, ways, n, &best, err));
+    KI_TRY(judge(t, ways[best], ALL_FOLDS, &is_better, &by, err));
+    say_why(t, &t->way[ways[best]], &by, is_better);
+    t->best = ways[best];
+    t->winner = is_better ? ways[best] : 0;
+    ki_tune_say(t, "%s", t->why);
+    return KITH_OK;
+}
+
+/* ---- what more classes would bring ---- */
+
+/* Half of the classes train: the gain from there to all of them is about that of the next doubling, or a little more. */
+static kith_status curve(ki_tune *t, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_tune_scores half = {0}, whole = {0};
+    const ki_tune_way *way = &t->way[t->best];
+    int n = 0;
+    KI_CHECK(ki_tune_scores_init(t, &half, err));
+    KI_CHECK(ki_tune_scores_init(t, &whole, err));
+    for (int f = 0; f < t->folds[1].n; f++) {
+        kith_error why = {0};
+        const ki_tune_trial trial = {
+            .way = way, .folds = &t->folds[1], .fold = f, .share = 0.5, .mark = &way->steps, .n_marks = 1};
+        status = way->objective ? ki_tune_try(t, &trial, NULL, &why) : KITH_EINVAL;
+        if (status == KITH_EINVAL) continue; /* too few classes in the half */
+        if (status != KITH_OK && err) *err = why;
+        KI_CHECK(status);
+        ki_tune_sum(t, way, &t->folds[1], way->steps, 1u << f, 0.5, &half);
+        ki_tune_sum(t, way, &t->folds[1], way->steps, 1u << f, 1, &whole);
+        n++;
+    }
+    status = KITH_OK;
+    const ki_tune_difference d = ki_tune_compare(&half, &whole);
+    if (n == 0 || d.n < 2)
+        ki_snprintf(t->advice, sizeof t->advice,
+                    "there are too few classes to say what more of them would bring");
+    else if (d.mean > d.error)
+        ki_snprintf(t->advice, sizeof t->advice,
+                    "more classes would likely help: with half of them the trained layer is %.1f points of "
+                    "R@1 and %.1f of MAP@R "
+                    "worse (mean of both %.1f +- %.1f), and twice as many should bring about as much again "
+                    "or a little less",
+                    100 * d.recall, 100 * d.precision, 100 * d.mean, 100 * d.t * d.error);
+    else
+        ki_snprintf(t->advice, sizeof t->advice,
+                    "more classes of this kind would likely bring little to the trained layer: with half of "
+                    "them it is about as good "
+                    "(mean of R@1 and MAP@R %+.1f +- %.1f points)",
+                    100 * d.mean, 100 * d.t * d.error);
+done:
+    ki_tune_scores_release(&half);
+    ki_tune_scores_release(&whole);
+    return status;
+}
+
+kith_status ki_tune_search(ki_tune *t, kith_error *err) {
+    field left;
+    KI_TRY(try_folds(t, &t->way[0], &t->folds[0], KI_TUNE_MOST_FOLDS, NULL, 0, err));
+    KI_TRY(halve(t, &left, err));
+    KI_TRY(decide(t, &left, err));
+    return curve(t, err);
+}
+
+bool ki_tune_is_better(ki_tune *t, int number, unsigned mask, ki_tune_difference *ret_by) {
+    bool is_better = false;
+    kith_error ignored;
+    if (judge(t, number, mask, &is_better, ret_by, &ignored) != KITH_OK) return false;
+    if (is_better) say_why(t, &t->way[number], ret_by, true);
+    return is_better;
+}

@@ -1,0 +1,133 @@
+/* From a folder of photos to a model: the steps in their order, the clock, and what is said on the way. */
+#include "tune/tune.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checksum.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "io/lock.h"
+
+static const double USUAL_MINUTES = 5;
+
+double ki_tune_seconds(const ki_tune *t) { return t->used_before + ki_seconds_now() - t->began; }
+
+double ki_tune_left(const ki_tune *t) {
+    const double left = t->seconds_allowed - ki_tune_seconds(t);
+    return left > 0 ? left : 0;
+}
+
+static bool notify(ki_tune *t, const kith_train_event *event) {
+    kith_train_event e = *event;
+    e.run = t->folder;
+    e.run_number = e.n_runs = 1;
+    if (t->options->notify && t->options->notify(t->options->user, &e) != 0) t->must_stop = true;
+    return t->must_stop;
+}
+
+bool ki_tune_say(ki_tune *t, const char *fmt, ...) {
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    ki_vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return notify(t, &(kith_train_event){.kind = KITH_TRAIN_NOTE, .text = text});
+}
+
+int ki_tune_busy(void *user, int64_t n_done, int64_t n_all) {
+    ki_tune *t = user;
+    return notify(
+        t, &(kith_train_event){.kind = KITH_TRAIN_BUSY, .text = t->busy, .n_done = n_done, .n_all = n_all});
+}
+
+kith_status ki_tune_stopped(kith_error *err) {
+    return ki_fail(err, KITH_ECANCELED, "stopped on request; what was found out is kept");
+}
+
+/* ---- the run folder ---- */
+
+static kith_status take_folder(ki_tune *t, kith_error *err) {
+    ki_path path;
+    bool is_mine = false;
+    if (ki_is_file("%s/recipe.yaml", t->folder) && !ki_is_file("%s/tried.jsonl", t->folder)) {
+        ki_fail(err, KITH_EINVAL, "%s holds a run of a recipe", t->folder);
+        return ki_hint(err, KITH_EINVAL, "name another folder with --out");
+    }
+    KI_TRY(ki_make_folders(t->folder, err));
+    KI_TRY(ki_path_print(&path, err, "%s/tune.lock", t->folder));
+    KI_TRY(ki_lock_try(path.s, &t->lock, &is_mine, err));
+    if (is_mine) return KITH_OK;
+    ki_fail(err, KITH_EIO, "%s is in use by another kith train", t->folder);
+    return ki_hint(err, KITH_EIO, "wait for it, stop it, or name another folder with --out");
+}
+
+/* The same photos, model, device and seed as before? */
+static kith_status check_same(ki_tune *t, kith_error *err) {
+    const kith_tune_options *o = t->options;
+    char text[9000];
+    ki_path photos;
+    double now, then = 0;
+    KI_TRY(ki_path_absolute(o->photos, &photos, err));
+    const int n = ki_snprintf(text, sizeof text, "%s\n%s\n%s\n%lld", photos.s, o->model ? o->model : "",
+                              o->device ? o->device : "", (long long)o->seed);
+    now = (double)(ki_checksum(text,
+                               n < 0                     ? 0
+                               : (size_t)n < sizeof text ? (size_t)n
+                                                         : sizeof text - 1,
+                               0) >>
+                   16);
+    KI_TRY(ki_tune_decide(t, "begun", now, &then, err));
+    if (now == then) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "%s was begun with other photos, or another model, device or seed", t->folder);
+    return ki_hint(err, KITH_EINVAL, "name another folder with --out");
+}
+
+static kith_status prepare(ki_tune *t, kith_error *err) {
+    const kith_tune_options *o = t->options;
+    if (!o->photos || !*o->photos) return ki_fail(err, KITH_EINVAL, "there are no photos");
+    if (!o->out || !*o->out) return ki_fail(err, KITH_EINVAL, "there is no run folder to write to");
+    if (!(o->minutes >= 0) || o->minutes > 1e6 || o->seed < 0)
+        return ki_fail(err, KITH_EINVAL, "minutes %g, seed %lld; wanted 0 or more", o->minutes,
+                       (long long)o->seed);
+    const int n = ki_snprintf(t->folder, sizeof t->folder, "%s", o->out);
+    if (n < 0 || (size_t)n >= sizeof t->folder)
+        return ki_fail(err, KITH_EINVAL, "the run folder's name is too long");
+    t->seconds_allowed = 60 * (o->minutes > 0 ? o->minutes : USUAL_MINUTES);
+    KI_TRY(take_folder(t, err));
+    KI_TRY(ki_tune_state_open(t, err));
+    return check_same(t, err);
+}
+
+/* Nothing but what this function made is in a folder that had nothing to be trained on. */
+static void undo(const ki_tune *t) {
+    static const char *const names[] = {"tune.lock", "tried.jsonl"};
+    ki_path path;
+    if (ki_is_file("%s/photos.csv", t->folder)) return;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (ki_path_print(&path, NULL, "%s/%s", t->folder, names[i]) == KITH_OK) (void)unlink(path.s);
+    }
+    (void)rmdir(t->folder);
+}
+
+kith_status ki_tune_run(const kith_tune_options *options, kith_tune_result *ret_result, kith_error *err) {
+    kith_status status;
+    ki_tune t = {.options = options, .began = ki_seconds_now(), .lock = -1, .file = -1};
+    KI_CHECK(prepare(&t, err));
+    KI_CHECK(ki_tune_open(&t, err));
+    ki_tune_say(&t, "looking for the best model in %.3g minute%s (--minutes), from %s",
+                t.seconds_allowed / 60, t.seconds_allowed == 60 ? "" : "s",
+                options->model ? options->model : "general");
+    KI_CHECK(ki_tune_look(&t, err));
+    KI_CHECK(ki_tune_embed(&t, err));
+    KI_CHECK(ki_tune_search(&t, err));
+    KI_CHECK(ki_tune_fine(&t, err));
+    KI_CHECK(ki_tune_finish(&t, ret_result, err));
+done:
+    if (status != KITH_OK && status != KITH_ECANCELED && t.lock >= 0) undo(&t);
+    ki_tune_close(&t);
+    ki_tune_state_close(&t);
+    if (t.lock >= 0) close(t.lock);
+    return status;
+}

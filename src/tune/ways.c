@@ -1,0 +1,154 @@
+/* The ways that are tried, few and good, and the recipe of each.
+ *
+ * The losses are those that docs/choosing.md finds best, with small rates: a layer that starts from what the network knows has little to
+ * gain and much to lose. Proxies start by chance and learn faster. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/text.h"
+#include "data/input.h"
+#include "tune/tune.h"
+
+enum { MOST_AXES = 512, BATCH_CLASSES = 12, BATCH_IMAGES = 4 };
+
+typedef struct method {
+    const char *name, *objective, *optim;
+} method;
+
+static const method heads[] = {
+    {"binomial", "{loss: {name: binomial}}", ""},
+    {"normsoftmax", "{loss: {name: normsoftmax}}", ", multipliers: {proxies: 10}"},
+    {"softtriple with joint similarity",
+     "{loss: {name: softtriple, centers: 4}, regularizers: [{name: joint_similarity, weight: 1, layers: "
+     "[embedding]}]}",
+     ", multipliers: {proxies: 10}"},
+    {"raw with vthm", "{loss: {name: raw}, miner: {name: vthm, margin: 0.1}}", ""},
+    {"proxy_anchor", "{loss: {name: proxy_anchor}}", ", multipliers: {proxies: 100}"},
+    {"binomial with energy confusion",
+     "{loss: {name: binomial}, regularizers: [{name: energy_confusion, weight: 0.13, form: log}, {name: "
+     "row_norm_penalty}]}",
+     ""},
+};
+enum { N_HEADS = sizeof heads / sizeof heads[0] };
+
+/* recipes/photos.yaml, and a pair loss with a small rate. */
+static const method fines[] = {
+    {"softtriple with joint similarity, all of the network",
+     "{loss: {name: softtriple, centers: 4}, regularizers: [{name: joint_similarity, weight: 1, layers: "
+     "[pooled, "
+     "embedding]}]}",
+     ", eps: 0.01, weight_decay: 1e-4"},
+    {"binomial, all of the network", "{loss: {name: binomial}}", ", eps: 0.01, weight_decay: 1e-4"},
+};
+enum { N_FINES = sizeof fines / sizeof fines[0] };
+
+static const char *start_name(const ki_tune *t, ki_tune_start start) {
+    if (start == KI_TUNE_OWN) return "the model's own layer";
+    if (start == KI_TUNE_WHITE) return "whitened axes";
+    return t->own ? "principal axes" : "the model's features";
+}
+
+static ki_tune_way *add(ki_tune *t, const char *name, ki_tune_start start, const char *objective, double lr,
+                        const char *optim) {
+    ki_tune_way *way = &t->way[t->n_ways];
+    *way = (ki_tune_way){
+        .start = start, .objective = objective, .lr = lr, .optim = optim, .complexity = t->n_ways++};
+    ki_snprintf(way->name, sizeof way->name, objective ? "%s from %s" : "%s%s", name, start_name(t, start));
+    return way;
+}
+
+void ki_tune_list(ki_tune *t) {
+    const ki_tune_start best = t->own ? KI_TUNE_OWN : KI_TUNE_AXES;
+    t->n_ways = 0;
+    add(t, "", best, NULL, 0, ""); /* the pretrained model */
+    add(t, "", KI_TUNE_WHITE, NULL, 0, "");
+    for (int i = 0; i < N_HEADS; i++) add(t, heads[i].name, best, heads[i].objective, 3e-4, heads[i].optim);
+    for (int i = 0; i < 3; i++)
+        add(t, heads[i].name, KI_TUNE_WHITE, heads[i].objective, 3e-4, heads[i].optim);
+    if (t->own) {
+        for (int i = 0; i < 2; i++)
+            add(t, heads[i].name, KI_TUNE_AXES, heads[i].objective, 3e-4, heads[i].optim);
+    }
+    for (int i = 0; i < N_FINES; i++)
+        add(t, fines[i].name, best, fines[i].objective, 1e-4, fines[i].optim)->is_fine = true;
+}
+
+/* What a path holds may end a scalar: it is written between quotes. */
+static void put_quoted(ki_buffer *to, const char *text) {
+    ki_buffer_put(to, "'");
+    for (; *text; text++) ki_buffer_put(to, *text == '\'' ? "''" : "%c", *text);
+    ki_buffer_put(to, "'");
+}
+
+static void put_input(const ki_tune *t, ki_buffer *to) {
+    const kith_preprocess *p = &t->net.preprocess;
+    const int64_t side = t->net.h;
+    char usual[24];
+    ki_snprintf(usual, sizeof usual, "shorter%lld", (long long)(side * 8 / 7));
+    const char *test = *p->resize ? p->resize : usual;
+    ki_buffer_put(
+        to,
+        "input: {resize: %s, test_resize: %s, crop: %lld, mirror: true, augment: resized, scale: [0.25, 1]",
+        usual, test, (long long)side);
+    if (*p->filter) ki_buffer_put(to, ", filter: %s", p->filter);
+    if (t->net.c == 1) ki_buffer_put(to, ", channels: 1");
+    ki_buffer_put(to, ", background: [%d, %d, %d]}\n", p->background[0], p->background[1], p->background[2]);
+}
+
+static int64_t size_of(const ki_tune *t, const ki_tune_way *way) {
+    if (way->start == KI_TUNE_OWN) return t->own;
+    if (!way->objective && way->start == KI_TUNE_AXES) return t->n_features;
+    return t->n_features < MOST_AXES ? t->n_features : MOST_AXES;
+}
+
+static void put_model(const ki_tune *t, const ki_tune_way *way, ki_buffer *to) {
+    static const char *const inits[] = {"torch", "pca", "white"};
+    ki_buffer_put(to, "model: {weights: ");
+    put_quoted(to, t->options->model ? t->options->model : "general");
+    ki_buffer_put(to, ", pool: %s, embedding: %lld, embedding_init: %s", ki_pooling_names[t->net.pool],
+                  (long long)size_of(t, way), inits[way->start]);
+    if (way->start == KI_TUNE_OWN && t->net.no_embedding_bias) ki_buffer_put(to, ", embedding_bias: false");
+    ki_buffer_put(to, way->is_fine ? ", bn: frozen}\n" : ", frozen: true, views: %lld}\n",
+                  (long long)(t->n_views ? t->n_views : 1));
+}
+
+static void put_text(const ki_tune *t, const ki_tune_way *way, int64_t steps, ki_buffer *to) {
+    int64_t classes = t->n_train_classes < BATCH_CLASSES ? t->n_train_classes : BATCH_CLASSES;
+    if (way->is_fine && classes > 8) classes = 8;
+    if (classes < 2) classes = 2;
+    ki_buffer_put(to, "data: {dataset: csv, root: ");
+    put_quoted(to, t->folder);
+    to->n--; /* the closing quote */
+    ki_buffer_put(to, "/photos.csv'}\n");
+    put_input(t, to);
+    put_model(t, way, to);
+    ki_buffer_put(to, "batch: {classes: %lld, images: %d}\n", (long long)classes, BATCH_IMAGES);
+    ki_buffer_put(to, "objective: %s\n", way->objective ? way->objective : "{loss: {name: binomial}}");
+    ki_buffer_put(to, "optim: {name: adam, lr: %g, steps: %lld%s}\n", way->objective ? way->lr : 0,
+                  (long long)(steps > 0 ? steps : 1), way->optim);
+    ki_buffer_put(to, "eval: {every: 0, select: last, seen: false, test: %s}\n",
+                  t->n_test_classes > 0 ? "true" : "false");
+    ki_buffer_put(to, "checkpoint: {every: 50}\nloader: {bad: -1}\nseed: %lld\ndevice: %s\n",
+                  (long long)t->options->seed, t->options->device ? t->options->device : "cpu");
+    ki_buffer_add(to, "", 1);
+}
+
+kith_status ki_tune_recipe(const ki_tune *t, const ki_tune_way *way, int64_t steps, ki_recipe **ret,
+                           kith_error *err) {
+    ki_buffer text = {.err = err};
+    put_text(t, way, steps, &text);
+    kith_status status = text.status;
+    const ki_recipe_source source = {.text = text.data};
+    if (status == KITH_OK) status = ki_recipe_read(&source, ret, err);
+    ki_buffer_release(&text);
+    return status;
+}
+
+const char *ki_tune_describe(const ki_tune_way *way, char *buf, size_t bytes) {
+    if (!way->objective)
+        ki_snprintf(buf, bytes, "%s, as it is", way->name);
+    else
+        ki_snprintf(buf, bytes, "%s, %lld steps", way->name, (long long)way->steps);
+    return buf;
+}
