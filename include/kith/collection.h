@@ -210,7 +210,8 @@ KITH_API kith_status kith_collection_add_rows(kith_collection *collection, const
                                               kith_sync_report *ret_report, kith_error *err);
 
 /* Embed all of it anew with another model (NULL: the one that has the name of the collection's, or lies where it lay): a collection beside
- * it, with the same sources, metric and excluded files, which takes its place as a whole when it is complete. Items get new ids. What was
+ * it, with the same sources, metric and excluded files, and where no weights and no backbone are named also with the side, resizing, pooling, tap
+ * and settings that the options leave open, which takes its place as a whole when it is complete. Items get new ids. What was
  * measured on other data (kith_collection_calibrate) is measured on its labels again. After a failure, or stopped, the collection is as it
  * was. Only for a collection of images in a folder (KITH_EUNSUPPORTED at a server); it may not be open for writing. */
 KITH_API kith_status kith_collection_renew(const char *path, const kith_model_options *model,

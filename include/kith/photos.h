@@ -18,6 +18,9 @@
  *         index/                   the collection
  *     models/HASH.safetensors      models that an index was made from by the name `general` (kith/model.h)
  *
+ * Only what has these names and records is an entry: whatever else lies in these folders is never removed. A cache that kith makes has a
+ * CACHEDIR.TAG, so that backup programs leave it out; a folder that was there before gets none.
+ *
  * A new release with another `general` has entries of its own; vectors of two models never meet (docs/adr/0160). Whatever lies in
  * the cache may be removed at any time while nobody uses it: it is made anew.
  *
@@ -53,7 +56,8 @@ typedef struct kith_photos_options {
 KITH_API void kith_photos_options_init(kith_photos_options *options, size_t size);
 
 /* Open the model, and find the entry of the folder, or make it: then its index is empty. From now on until it is freed the entry counts
- * as used. KITH_EIO: the folder or the cache cannot be read or made. KITH_ENOTFOUND: the model is not installed. */
+ * as used. KITH_EIO: the folder or the cache cannot be read or made. KITH_EINVAL: entries would lie among the photos (CACHE/photos is
+ * the folder). KITH_ENOTFOUND: the model is not installed. */
 KITH_API kith_status kith_photos_open(const char *folder, const kith_photos_options *options,
                                       kith_photos **ret_photos, kith_error *err);
 KITH_API void kith_photos_free(kith_photos *photos); /* NULL is fine */

@@ -38,9 +38,11 @@ kith_status ki_cache_folder(const char *given, ki_path *ret, kith_error *err) {
 }
 
 kith_status ki_cache_make(const char *cache, const char *name, ki_path *ret, kith_error *err) {
+    const bool is_new = !ki_is_folder("%s", cache);
     KI_TRY(ki_path_print(ret, err, "%s/%s", cache, name));
     const kith_status status = ki_folders_make(ret, 0700, err);
     if (status != KITH_OK) return ki_hint(err, status, "%s", elsewhere);
+    if (is_new) ki_cache_tag(cache); /* a folder that was there may hold what is to be backed up */
     if (access(ret->s, W_OK | X_OK) == 0) return KITH_OK;
     ki_fail(err, KITH_EIO, "%s cannot be written: %s", ret->s, strerror(errno));
     return ki_hint(err, KITH_EIO, "%s", elsewhere);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "collection/cache.h"
 #include "collection/entry.h"
+#include "collection/own.h"
 #include "io/file.h"
 #include "kith/index.h"
 #include "kith/photos.h"
@@ -60,11 +61,11 @@ static int64_t count_photos(const char *entry) {
     return info.n_items;
 }
 
-/* An entry whose record cannot be read is listed by its name: it can be removed. */
+/* An entry without the record that belongs to it is listed by its name: it can be removed. */
 static void read_photos(kith_cache *c, const char *path, kith_cache_entry *e) {
     ki_entry_record record = {0};
     ki_path used;
-    if (ki_entry_read(path, &c->arena, &record, NULL) == KITH_OK) {
+    if (ki_entry_read(path, &c->arena, &record, NULL) == KITH_OK && ki_entry_fits(path, &record)) {
         e->folder = record.folder;
         e->model = record.model;
         e->is_there = ki_is_folder("%s", record.folder);
@@ -87,7 +88,6 @@ static kith_status add_entry(kith_cache *c, const char *folder, const char *name
     ki_path path;
     listed e = {.shown = {.n_photos = -1}, .is_model = is_model};
     KI_TRY(ki_path_print(&path, err, "%s/%s", folder, name));
-    if (is_model ? !ki_is_file("%s", path.s) : !ki_is_folder("%s", path.s)) return KITH_OK;
     e.shown.name = ki_arena_strdup(&c->arena, name);
     if (!e.shown.name) return ki_fail_memory(err, strlen(name), "a name");
     if (is_model)
@@ -99,7 +99,6 @@ static kith_status add_entry(kith_cache *c, const char *folder, const char *name
     return KITH_OK;
 }
 
-/* Hidden names are entries that are being removed. */
 static kith_status list(kith_cache *c, const char *what, bool are_models, kith_error *err) {
     kith_status status = KITH_OK;
     ki_path folder;
@@ -109,7 +108,8 @@ static kith_status list(kith_cache *c, const char *what, bool are_models, kith_e
     if (!dir && errno == ENOENT) return KITH_OK;
     if (!dir) return ki_fail(err, KITH_EIO, "%s cannot be read: %s", folder.s, strerror(errno));
     for (const char *name; (name = ki_dir_next(dir, &why));) {
-        if (name[0] != '.') KI_CHECK(add_entry(c, folder.s, name, are_models, err));
+        if (are_models ? ki_own_model(folder.s, name) : ki_own_entry(folder.s, name))
+            KI_CHECK(add_entry(c, folder.s, name, are_models, err));
     }
     if (why) status = ki_fail(err, KITH_EIO, "%s cannot be read: %s", folder.s, strerror(why));
 done:
@@ -178,7 +178,7 @@ static void sweep(const kith_cache *c) {
     int why = 0;
     DIR *dir = ki_path_print(&folder, NULL, "%s/photos", c->folder.s) == KITH_OK ? opendir(folder.s) : NULL;
     for (const char *name; dir && (name = ki_dir_next(dir, &why));) {
-        if (name[0] == '.' && ki_path_print(&path, NULL, "%s/%s", folder.s, name) == KITH_OK)
+        if (ki_own_leftover(folder.s, name) && ki_path_print(&path, NULL, "%s/%s", folder.s, name) == KITH_OK)
             ki_cache_remove_folder(path.s);
     }
     if (dir) closedir(dir);

@@ -18,7 +18,7 @@
 #include "io/json.h"
 #include "kith/eval.h"
 
-enum { FORMAT = 1, NAME_BYTES = 40, DIGITS = 12 };
+enum { FORMAT = 1, NAME_BYTES = 40 };
 
 /* ---- the name ---- */
 
@@ -44,7 +44,18 @@ void ki_entry_name(const ki_entry_record *record, char ret_name[KI_ENTRY_NAME]) 
     write_last_name(record->folder, name);
     hash_texts(record->folder, "", folder);
     hash_texts(record->hash, record->words, model);
-    ki_snprintf(ret_name, KI_ENTRY_NAME, "%s-%.*s-%.*s", name, DIGITS, folder, DIGITS, model);
+    ki_snprintf(ret_name, KI_ENTRY_NAME, "%s-%.*s-%.*s", name, KI_ENTRY_DIGITS, folder, KI_ENTRY_DIGITS,
+                model);
+}
+
+bool ki_entry_fits(const char *entry, const ki_entry_record *record) {
+    char name[KI_ENTRY_NAME];
+    const char *slash = strrchr(entry, '/'), *own = slash ? slash + 1 : entry;
+    const bool is_altered = strstr(record->folder, "\xef\xbf\xbd") != NULL;
+    ki_entry_name(record, name);
+    if (!is_altered) return strcmp(own, name) == 0;
+    const size_t n = strlen(own), n_model = 1 + KI_ENTRY_DIGITS;
+    return n > n_model && strcmp(own + n - n_model, name + strlen(name) - n_model) == 0;
 }
 
 /* ---- the record ---- */

@@ -15,8 +15,11 @@ typedef struct ki_entry_record {
 } ki_entry_record;
 
 /* "photos-0a1b2c3d4e5f-0a1b2c3d4e5f", into ret_name [KI_ENTRY_NAME]. */
-enum { KI_ENTRY_NAME = 80 };
+enum { KI_ENTRY_NAME = 80, KI_ENTRY_DIGITS = 12 };
 void ki_entry_name(const ki_entry_record *record, char ret_name[KI_ENTRY_NAME]);
+
+/* Is the record the one of that folder of the cache? JSON holds UTF-8 alone: where the photos' path is not, the model decides. */
+bool ki_entry_fits(const char *entry, const ki_entry_record *record);
 
 /* KITH_EFORMAT: it is not a record of this kith. */
 kith_status ki_entry_read(const char *entry, ki_arena *arena, ki_entry_record *ret_record, kith_error *err);

@@ -91,11 +91,22 @@ static kith_status note_model(const kith_photos *p, kith_error *err) {
     return status;
 }
 
+/* With `--cache .` the folder PHOTOS/ of the user's would hold entries. */
+static kith_status check_place(const kith_photos *p, const char *cache, kith_error *err) {
+    char whole[PATH_MAX];
+    ki_path place;
+    KI_TRY(ki_path_print(&place, err, "%s/photos", cache));
+    if (!realpath(place.s, whole) || strcmp(whole, p->folder.s) != 0) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "the cache would lie among the photos, in %s", whole);
+    return ki_hint(err, KITH_EINVAL, "name another folder for the cache: --cache DIR, or XDG_CACHE_HOME");
+}
+
 static kith_status open_entry(kith_photos *p, const char *cache_given, kith_error *err) {
     ki_path cache;
     char title[512];
     kith_model_identity who;
     KI_TRY(ki_cache_folder(cache_given, &cache, err));
+    KI_TRY(check_place(p, cache.s, err));
     KI_TRY(kith_model_identify(p->model, &who, err));
     const ki_entry_record record = {.folder = p->folder.s,
                                     .model = kith_model_title(p->model, title, sizeof title),

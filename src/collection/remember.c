@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "collection/cache.h"
+#include "model/handle.h"
+#include "net/general.h"
 #include "search/notes.h"
 
 /* The options that decide what a vector is and that the model's file does not hold. */
@@ -39,6 +41,28 @@ static kith_status read_notes(const kith_index *index, kith_model_options *o, ki
     for (size_t i = 0; i < N_NOTED; i++) *text_at(o, i) = ki_index_note(index, noted[i].note);
     KI_TRY(ki_index_note_number(index, KI_NOTE_SIDE, &side, err));
     o->height = o->width = side;
+    return KITH_OK;
+}
+
+bool ki_remembers_general(const kith_index *index) {
+    const char *name = ki_index_note(index, KI_NOTE_MODEL_NAME);
+    return name && strcmp(name, KI_GENERAL) == 0;
+}
+
+kith_status ki_remembered_options(const kith_index *index, kith_model_options *o, kith_error *err) {
+    int64_t side = 0;
+    const bool has_side = o->side || o->height || o->width;
+    if (o->weights || o->backbone) return KITH_OK;
+    KI_TRY(ki_index_note_number(index, KI_NOTE_SIDE, &side, err));
+    for (size_t i = 0; i < N_NOTED; i++) {
+        /* The network is the one of the new file. */
+        if (noted[i].note == KI_NOTE_BACKBONE && ki_remembers_general(index)) continue;
+        /* Noted with a side, the resizing is the one that goes with it. */
+        if (*text_at(o, i) || (noted[i].note == KI_NOTE_RESIZE && side && has_side)) continue;
+        *text_at(o, i) = ki_index_note(index, noted[i].note);
+    }
+    if (!has_side) o->side = side;
+    if (!ki_remembers_general(index)) o->weights = ki_index_note(index, KI_NOTE_MODEL);
     return KITH_OK;
 }
 
@@ -104,6 +128,7 @@ kith_status ki_remember_model(kith_index *index, kith_model *model, kith_error *
     KI_TRY(kith_model_identify(model, &who, err));
     kith_model_options_get(model, &o);
     KI_TRY(ki_index_note_set(index, KI_NOTE_MODEL, who.file, err));
+    if (model->is_general) KI_TRY(ki_index_note_set(index, KI_NOTE_MODEL_NAME, KI_GENERAL, err));
     for (size_t i = 0; i < N_NOTED; i++) {
         const char *text = *text_at(&o, i);
         if (text) KI_TRY(ki_index_note_set(index, noted[i].note, text, err));
@@ -119,5 +144,7 @@ kith_status ki_remember_file(kith_index *index, const kith_model *model, kith_er
     const char *before = ki_index_note(index, KI_NOTE_MODEL);
     kith_model_options_get(model, &o);
     if (!before || strcmp(before, o.weights) == 0) return KITH_OK;
+    if (ki_index_note(index, KI_NOTE_MODEL_NAME))
+        KI_TRY(ki_index_note_set(index, KI_NOTE_MODEL_NAME, model->is_general ? KI_GENERAL : "", err));
     return ki_index_note_set(index, KI_NOTE_MODEL, o.weights, err);
 }

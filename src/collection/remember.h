@@ -15,6 +15,13 @@ kith_status ki_remember_model(kith_index *index, kith_model *model, kith_error *
 kith_status ki_remembered_model(const kith_index *index, const kith_model_options *options,
                                 kith_model **ret_model, kith_error *err);
 
+/* Was the index made by the name `general`, and not by the name of a file? */
+bool ki_remembers_general(const kith_index *index);
+
+/* Options for making the index anew by another model of that name or at that place: what they leave open is as the index was made. Another
+ * side has the resizing in proportion. Where they name another network, nothing is taken. The texts are the index's. */
+kith_status ki_remembered_options(const kith_index *index, kith_model_options *options, kith_error *err);
+
 /* KITH_EINVAL unless the model made the index. */
 kith_status ki_expect_model(const kith_index *index, kith_model *model, kith_error *err);
 

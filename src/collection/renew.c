@@ -13,7 +13,6 @@
 #include "collection/collection.h"
 #include "collection/remember.h"
 #include "io/file.h"
-#include "net/general.h"
 #include "search/files/manifest.h"
 #include "search/files/sweep.h"
 #include "search/index_handle.h"
@@ -85,18 +84,12 @@ static bool goes_on(renewal *r, kith_model *model) {
     return false;
 }
 
-/* Wherever kith is installed now, the model of that name is meant. */
-static bool is_general(const char *file) {
-    const char *slash = file ? strrchr(file, '/') : NULL;
-    return slash && strcmp(slash + 1, KI_GENERAL ".safetensors") == 0;
-}
-
 static kith_status make_new(renewal *r, const kith_model_options *model, kith_error *err) {
     kith_model *now = NULL;
     KITH_OPTIONS(kith_model_options, o);
     KITH_OPTIONS(kith_collection_options, how);
     if (model) KI_TRY(ki_options_take(model, &o, sizeof o, "kith_model_options", err));
-    if (!o.weights && !o.backbone && !is_general(r->info.model)) o.weights = r->info.model;
+    KI_TRY(ki_remembered_options(r->old->index, &o, err));
     KI_TRY(kith_model_open(&o, &now, err));
     const bool is_there = goes_on(r, now);
     kith_model_free(now);

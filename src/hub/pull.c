@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "base/atomic.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/plugin.h"
@@ -13,6 +12,7 @@
 #include "hub/cache.h"
 #include "hub/session.h"
 #include "io/file.h"
+#include "io/user_folder.h"
 #include "kith/eval.h"
 
 typedef struct pull {
@@ -145,16 +145,6 @@ static kith_status fetch_configs(pull *p, const char *commit, ki_hub_pulled *to,
     return fetch_config(p, commit, "preprocessor_config.json", to, err);
 }
 
-/* Backup programs leave folders with this file alone. */
-static void tag_cache(const char *cache) {
-    static const char text[] =
-        "Signature: 8a477f597d28d172789f06886806bc55\n"
-        "# This file is a cache directory tag, as https://bford.info/cachedir/ describes.\n";
-    ki_path path;
-    if (ki_path_print(&path, NULL, "%s/CACHEDIR.TAG", cache) != KITH_OK || ki_is_file("%s", path.s)) return;
-    (void)ki_file_write(path.s, text, sizeof text - 1, NULL); /* it works without */
-}
-
 static kith_status fetch_all(pull *p, ki_hub_pulled *ret, kith_error *err) {
     const ki_hub_name *n = p->name;
     ki_hub_facts facts = {0};
@@ -167,7 +157,7 @@ static kith_status fetch_all(pull *p, ki_hub_pulled *ret, kith_error *err) {
     KI_TRY(check_facts(p, n->file, p->options->most_bytes, &facts, err));
     folder = p->cache;
     KI_TRY(ki_hub_make_folders(&folder, err));
-    tag_cache(p->cache.s);
+    ki_cache_tag(p->cache.s);
     p->session.n_all = facts.bytes;
     KI_TRY(fetch_configs(p, facts.commit, ret, err));
     KI_TRY(fetch(p, n->file, &facts, ret, err));

@@ -1,4 +1,4 @@
-/* Home, and mkdir -p. */
+/* Home, mkdir -p, and the tag of a cache. */
 #include "io/user_folder.h"
 
 #include <errno.h>
@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/atomic.h"
 
 const char *ki_variable(const char *name) {
     const char *value = getenv(name);
@@ -34,4 +36,13 @@ kith_status ki_folders_make(ki_path *path, mode_t mode, kith_error *err) {
         }
         *s = c;
     }
+}
+
+void ki_cache_tag(const char *folder) {
+    static const char text[] =
+        "Signature: 8a477f597d28d172789f06886806bc55\n"
+        "# This file is a cache directory tag, as https://bford.info/cachedir/ describes.\n";
+    ki_path path;
+    if (ki_path_print(&path, NULL, "%s/CACHEDIR.TAG", folder) != KITH_OK || ki_is_file("%s", path.s)) return;
+    (void)ki_file_write(path.s, text, sizeof text - 1, NULL);
 }

@@ -1,4 +1,4 @@
-/* The user's own folders: home, and folders made below it. */
+/* The user's own folders: home, folders made below it, caches. */
 #ifndef KI_IO_USER_FOLDER_H
 #define KI_IO_USER_FOLDER_H
 
@@ -14,5 +14,8 @@ const char *ki_user_home(void);
 
 /* mkdir -p, with this mode for folders that are made; `path` is changed while it works. */
 kith_status ki_folders_make(ki_path *path, mode_t mode, kith_error *err);
+
+/* Say in a folder that it is a cache: backup programs then leave it out. Nothing is said where that cannot be written. */
+void ki_cache_tag(const char *folder);
 
 #endif

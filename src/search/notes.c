@@ -12,6 +12,7 @@ const ki_note_type ki_note_types[KI_N_NOTES] = {
     [KI_NOTE_SPLIT] = {"split", KI_NOTE_IS_TEXT, false},
     [KI_NOTE_FOLDER] = {"folder", KI_NOTE_IS_PATH, true},
     [KI_NOTE_MODEL] = {"model", KI_NOTE_IS_PATH, true},
+    [KI_NOTE_MODEL_NAME] = {"model_name", KI_NOTE_IS_TEXT, false},
     [KI_NOTE_BACKBONE] = {"backbone", KI_NOTE_IS_TEXT, false},
     [KI_NOTE_SETTINGS] = {"settings", KI_NOTE_IS_TEXT, false},
     [KI_NOTE_POOL] = {"pool", KI_NOTE_IS_TEXT, false},

@@ -8,12 +8,13 @@
 #include "kith/index.h"
 
 typedef enum ki_note {
-    KI_NOTE_SOURCES,  /* what the index was made from */
-    KI_NOTE_DATASET,  /* the kind of data set that the sources are; "": files and folders */
-    KI_NOTE_SPLIT,    /* its part: "train", "validation", "test" or "all" */
-    KI_NOTE_FOLDER,   /* where relative paths of items begin */
-    KI_NOTE_MODEL,    /* the model's file */
-    KI_NOTE_BACKBONE, /* from here on: options of kith_model_options that the model's file does not hold */
+    KI_NOTE_SOURCES,    /* what the index was made from */
+    KI_NOTE_DATASET,    /* the kind of data set that the sources are; "": files and folders */
+    KI_NOTE_SPLIT,      /* its part: "train", "validation", "test" or "all" */
+    KI_NOTE_FOLDER,     /* where relative paths of items begin */
+    KI_NOTE_MODEL,      /* the model's file */
+    KI_NOTE_MODEL_NAME, /* "general": the model was named so, not by its file; else none, or "" */
+    KI_NOTE_BACKBONE,   /* from here on: options of kith_model_options that the model's file does not hold */
     KI_NOTE_SETTINGS,
     KI_NOTE_POOL,
     KI_NOTE_TAP,

@@ -463,7 +463,9 @@ static void test_removing(void **state) {
     kith_cache_entry e;
     kith_cache_removed removed;
     fill();
-    made_shell("rm -r one && mkdir caches/kith/photos/.left.99 && touch caches/kith/photos/.left.99/file");
+    made_shell(
+        "rm -r one && cd caches/kith/photos && mkdir .left-0123456789ab-0123456789ab.99 && touch "
+        "$(echo .left-*.99)/file");
     kith_photos *photos = open_photos("three");
     kith_cache *cache = open_cache();
     assert_int_equal(kith_cache_remove(cache, "nothing", &removed, &err), KITH_ENOTFOUND);
@@ -517,6 +519,115 @@ static void test_the_limit(void **state) {
     kith_cache_free(cache);
 }
 
+/* A cache may share its folder with photos and models of the user's own: those are never entries. */
+static void test_what_others_made(void **state) {
+    (void)state;
+    kith_error err = {0};
+    kith_cache_removed removed;
+    static const char *const names[] = {"oak", ".git", ".oak.99", "a.safetensors",
+                                        "oak-0123456789ab-0123456789ab"};
+    fill();
+    made_shell(
+        "mkdir caches/kith/models && cd caches/kith && echo 1 >models/a.safetensors && touch models/.hidden "
+        "&& "
+        "cd photos && mkdir oak .git .oak.99 linked && echo 1 >oak/1.jpg && echo 1 >.git/HEAD && "
+        "echo 1 >.oak.99/1.jpg && echo 1 >linked/1.jpg && mkdir oak-0123456789ab-0123456789ab && "
+        "echo 1 >oak-0123456789ab-0123456789ab/1.jpg && ln -s linked link-0123456789ab-0123456789ab && "
+        "ln -s linked .link-0123456789ab-0123456789ab.99 && echo 1 >file-0123456789ab-0123456789ab && "
+        "ln -s ../models/a.safetensors ../models/$(printf %064d 0).safetensors && "
+        "cd .. && find . -path '*oak*' -o -name '*link*' -o -path '*/.*/*' -o -path '*models*' | sort "
+        ">../before");
+    kith_cache *cache = open_cache();
+    assert_int_equal(kith_cache_count(cache), 3);
+    for (size_t i = 0; i < N_ROWS(names); i++)
+        assert_int_equal(kith_cache_remove(cache, names[i], &removed, &err), KITH_ENOTFOUND);
+    assert_ok(kith_cache_limit(cache, INT64_MAX, &removed, &err), &err);
+    assert_int_equal(removed.n, 0);
+    assert_ok(kith_cache_limit(cache, 0, &removed, &err), &err);
+    assert_int_equal(removed.n, 3);
+    kith_cache_free(cache);
+    cache = open_cache();
+    assert_int_equal(kith_cache_count(cache), 0);
+    assert_int_equal(remove_from(cache, NULL).n, 0);
+    kith_cache_free(cache);
+    made_shell(
+        "cd caches/kith && find . -path '*oak*' -o -name '*link*' -o -path '*/.*/*' -o -path '*models*' | "
+        "sort "
+        ">../after && cmp ../before ../after && test -f photos/file-0123456789ab-0123456789ab");
+}
+
+/* An entry that was damaged can be removed, as long as nothing lies in it that is not kith's. */
+static void test_damaged_entries(void **state) {
+    (void)state;
+    kith_cache_entry e;
+    fill();
+    made_shell(
+        "cd caches/kith/photos && echo '{' >$(echo one-*)/entry.json && rm two-*/entry.json && rm -r "
+        "three-*/* && "
+        "touch $(echo two-*)/entry.json.tmp-12-0");
+    kith_cache *cache = open_cache();
+    assert_int_equal(kith_cache_count(cache), 3);
+    for (int64_t i = 0; i < 3; i++) {
+        assert_true(kith_cache_at(cache, i, &e));
+        assert_null(e.folder);
+    }
+    kith_cache_free(cache);
+    made_shell("touch $(echo caches/kith/photos/one-*)/1.jpg");
+    cache = open_cache();
+    assert_int_equal(remove_from(cache, NULL).n, 2);
+    kith_cache_free(cache);
+    made_shell("test -f caches/kith/photos/one-*/1.jpg");
+}
+
+/* The record of another entry: what it says is not believed. A name that is not UTF-8 is in its record as well as can be. */
+static void test_records_and_names(void **state) {
+    (void)state;
+    kith_cache_entry e;
+    fill();
+    made_shell(
+        "cd caches/kith/photos && cp one-*/entry.json two-*/entry.json && rm -r ../../../three "
+        "three-* && mv ../../../two \"../../../$(printf 'b\\377d')\"");
+    kith_photos *photos = open_photos("b\377d");
+    kith_photos_free(photos);
+    kith_cache *cache = open_cache();
+    assert_int_equal(kith_cache_count(cache), 3);
+    assert_true(kith_cache_at(cache, 0, &e));
+    assert_non_null(e.folder);
+    assert_non_null(strstr(e.folder,
+                           "b\xef\xbf\xbd"
+                           "d"));
+    assert_int_equal(remove_from(cache, made_path("one")).n, 1);
+    kith_cache_free(cache);
+    cache = open_cache();
+    assert_int_equal(kith_cache_count(cache), 2);
+    assert_int_equal(remove_from(cache, NULL).n, 2);
+    kith_cache_free(cache);
+}
+
+/* Backup programs leave out a folder that kith made, and no other. */
+static void test_the_tag(void **state) {
+    (void)state;
+    kith_error err;
+    kith_photos *photos = NULL;
+    KITH_OPTIONS(kith_photos_options, options);
+    kith_photos_free(open_photos("photos"));
+    made_shell(
+        "grep -q '^Signature: 8a477f597d28d172789f06886806bc55' caches/kith/CACHEDIR.TAG && mkdir own");
+    options.cache = made_path("own");
+    assert_ok(kith_photos_open(made_path("photos"), &options, &photos, &err), &err);
+    kith_photos_free(photos);
+    made_shell("test -d own/photos && test ! -e own/CACHEDIR.TAG");
+}
+
+/* With a cache named beside them, the photos themselves would be where the entries lie. */
+static void test_photos_where_entries_lie(void **state) {
+    (void)state;
+    KITH_OPTIONS(kith_photos_options, options);
+    options.cache = testing_folder();
+    expect_unopened(made_path("photos"), &options, KITH_EINVAL, "would lie among the photos", "--cache DIR");
+    made_shell("test -z \"$(find photos -name 'photos-*')\" && test ! -e photos/CACHEDIR.TAG");
+}
+
 /* The part of test_killed_and_gone_on_with that is killed. */
 static int be_killed(void) {
     kith_error err;
@@ -549,6 +660,11 @@ int main(void) {
         cmocka_unit_test_setup(test_the_list, begin),
         cmocka_unit_test_setup(test_removing, begin),
         cmocka_unit_test_setup(test_the_limit, begin),
+        cmocka_unit_test_setup(test_what_others_made, begin),
+        cmocka_unit_test_setup(test_damaged_entries, begin),
+        cmocka_unit_test_setup(test_records_and_names, begin),
+        cmocka_unit_test_setup(test_the_tag, begin),
+        cmocka_unit_test_setup(test_photos_where_entries_lie, begin),
     };
     return cmocka_run_group_tests_name("photos", tests, NULL, testing_tear_down);
 }

@@ -204,6 +204,91 @@ static void test_a_renewal_that_fails_changes_nothing(void **state) {
     assert_true(score > 0.9999);
 }
 
+static void check_shape(const char *name, int64_t side, const char *pool) {
+    kith_error err = {0};
+    kith_model *model = NULL;
+    kith_model_info info;
+    kith_collection *collection = made_open(name, KITH_INDEX_READ);
+    assert_ok(kith_collection_model(collection, &model, &err), &err);
+    kith_model_info_get(model, &info);
+    assert_int_equal(info.height, side);
+    assert_int_equal(info.width, side);
+    assert_string_equal(info.pool, pool);
+    kith_collection_free(collection);
+}
+
+/* What the caller leaves open is as the index has it; another size takes the resizing with it; another model begins anew. */
+static void test_what_is_remembered(void **state) {
+    (void)state;
+    kith_error err = {0};
+    kith_collection *collection = NULL;
+    KITH_OPTIONS(kith_model_options, model);
+    KITH_OPTIONS(kith_collection_options, options);
+    model.side = 48;
+    model.pool = "max";
+    options.model = &model;
+    assert_ok(kith_collection_create(made_path("p.kith"), &options, &collection, &err), &err);
+    kith_sync_report report = made_sync(collection, "photos");
+    kith_sync_report_release(&report);
+    char words[512], again[512];
+    snprintf(words, sizeof words, "%s", made_info(collection).index.preprocess);
+    kith_collection_free(collection);
+    made_model("models/general.safetensors", 2);
+    assert_ok(renew("p.kith", NULL, NULL, &err), &err);
+    check_shape("p.kith", 48, "max");
+    collection = made_open("p.kith", KITH_INDEX_READ);
+    snprintf(again, sizeof again, "%s", made_info(collection).index.preprocess);
+    kith_collection_free(collection);
+    assert_string_equal(again, words);
+    KITH_OPTIONS(kith_model_options, o);
+    o.side = 56;
+    assert_ok(kith_collection_renew(made_path("p.kith"), &o, NULL, NULL, &err), &err);
+    check_shape("p.kith", 56, "max");
+    collection = made_open("p.kith", KITH_INDEX_READ);
+    assert_non_null(strstr(made_info(collection).index.preprocess, "squash512")); /* 256 at 28 pixels */
+    kith_collection_free(collection);
+    made_model("other.safetensors", 3);
+    assert_ok(renew("p.kith", "other.safetensors", NULL, &err), &err);
+    check_shape("p.kith", 28, "avg");
+}
+
+/* A file of the user's that has the same name as the model in the box is not that model. */
+static void test_an_own_file_of_that_name(void **state) {
+    (void)state;
+    kith_error err = {0};
+    const char *file = NULL;
+    made_shell("mkdir own");
+    made_model("own/general.safetensors", 3);
+    kith_collection *collection = made_collection("p.kith", "own/general.safetensors");
+    kith_sync_report report = made_sync(collection, "photos");
+    kith_sync_report_release(&report);
+    kith_collection_free(collection);
+    made_model("own/general.safetensors", 4);
+    assert_ok(renew("p.kith", NULL, NULL, &err), &err);
+    collection = made_open("p.kith", KITH_INDEX_READ);
+    file = made_info(collection).model;
+    assert_non_null(strstr(file, "/own/general.safetensors"));
+    kith_collection_free(collection);
+    /* Said to lie elsewhere, the index's model is no name any more. */
+    make("q.kith");
+    made_shell("cp models/general.safetensors own/general.safetensors");
+    KITH_OPTIONS(kith_model_options, where);
+    KITH_OPTIONS(kith_collection_open_options, how);
+    where.weights = made_path("own/general.safetensors");
+    how.mode = KITH_INDEX_WRITE;
+    how.model = &where;
+    assert_ok(kith_collection_open(made_path("q.kith"), &how, &collection, &err), &err);
+    made_shell("cp photos/glyph00001/00001.png photos/new.png; printf x >> photos/new.png");
+    report = made_sync(collection, NULL);
+    assert_int_equal(report.n_added, 1);
+    kith_sync_report_release(&report);
+    kith_collection_free(collection);
+    assert_ok(renew("q.kith", NULL, NULL, &err), &err);
+    collection = made_open("q.kith", KITH_INDEX_READ);
+    assert_non_null(strstr(made_info(collection).model, "/own/general.safetensors"));
+    kith_collection_free(collection);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_the_old_model_is_kept, begin),
@@ -211,6 +296,8 @@ int main(void) {
         cmocka_unit_test_setup(test_what_is_not_kept, begin),
         cmocka_unit_test_setup(test_renewed, begin),
         cmocka_unit_test_setup(test_a_renewal_that_fails_changes_nothing, begin),
+        cmocka_unit_test_setup(test_what_is_remembered, begin),
+        cmocka_unit_test_setup(test_an_own_file_of_that_name, begin),
     };
     return cmocka_run_group_tests_name("renew", tests, NULL, testing_tear_down);
 }
