@@ -10,7 +10,7 @@
 #define KI_INPUT_H
 
 #include "base/option.h"
-#include "data/transform/sides.h"
+#include "data/transform/crop_sides.h"
 
 extern const ki_option ki_input_options[];
 
@@ -19,7 +19,7 @@ kith_status ki_input_parse(const ki_value *map, kith_transform *ret_train, kith_
                            kith_error *err);
 
 /* The sides of training batches, which map (may be NULL) has for a training transform; none where they are the transform's own alone. */
-kith_status ki_input_sides(const ki_value *map, const kith_transform *train, ki_sides *ret_sides,
+kith_status ki_input_sides(const ki_value *map, const kith_transform *train, ki_crop_sides *ret_sides,
                            kith_error *err);
 
 /* "squash256", "pad256", "shorter256", "atmost512", "none". */

@@ -5,15 +5,15 @@
 static kith_status fail_list(const ki_value *list, kith_error *err) {
     char found[80];
     ki_fail(err, KITH_EINVAL, "input: sides is %s; wanted 1 to %d rising whole numbers from 1 to 4096",
-            ki_value_describe(list, found, sizeof found), KI_MOST_SIDES);
+            ki_value_describe(list, found, sizeof found), KI_MOST_CROP_SIDES);
     return ki_hint(err, KITH_EINVAL, "as in sides: [128, 160, 192]");
 }
 
-static kith_status read_list(const ki_value *list, ki_sides *ret, kith_error *err) {
+static kith_status read_list(const ki_value *list, ki_crop_sides *ret, kith_error *err) {
     int64_t before = 0;
-    if (list->kind != KI_VALUE_LIST || list->n_items < 1 || list->n_items > KI_MOST_SIDES)
+    if (list->kind != KI_VALUE_LIST || list->n_items < 1 || list->n_items > KI_MOST_CROP_SIDES)
         return fail_list(list, err);
-    *ret = (ki_sides){0};
+    *ret = (ki_crop_sides){0};
     for (const ki_value *v = list->first; v; v = v->next) {
         int64_t side = 0;
         if (v->kind != KI_VALUE_SCALAR || !ki_parse_whole(v->text, &side) || side <= before || side > 4096)
@@ -24,9 +24,10 @@ static kith_status read_list(const ki_value *list, ki_sides *ret, kith_error *er
     return KITH_OK;
 }
 
-kith_status ki_input_sides(const ki_value *map, const kith_transform *train, ki_sides *ret, kith_error *err) {
+kith_status ki_input_sides(const ki_value *map, const kith_transform *train, ki_crop_sides *ret,
+                           kith_error *err) {
     const ki_value *list = ki_value_get(map, "sides");
-    ki_sides sides = {0};
+    ki_crop_sides sides = {0};
     char text[120];
     bool has_own = false;
     *ret = sides;
@@ -36,7 +37,7 @@ kith_status ki_input_sides(const ki_value *map, const kith_transform *train, ki_
     for (int i = 0; i < sides.n; i++) has_own |= sides.side[i] == train->crop_to;
     if (!has_own) {
         ki_fail(err, KITH_EINVAL, "input: crop is %d and no batch has it: sides is %s", train->crop_to,
-                ki_sides_text(&sides, text, sizeof text));
+                ki_crop_sides_text(&sides, text, sizeof text));
         return ki_hint(err, KITH_EINVAL, "make crop one of the sides");
     }
     if (sides.n > 1) *ret = sides;

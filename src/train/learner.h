@@ -47,7 +47,7 @@ typedef struct ki_learner_settings {
     uint64_t seed;                   /* of dropout */
     const ki_teacher *teacher;       /* [n_teachers] networks that see each batch, too; borrowed */
     int n_teachers;
-    ki_sides sides;       /* of the batches, where they differ; else they are the net's */
+    ki_crop_sides sides;  /* of the batches, where they differ; else they are the net's */
     int64_t n_unlabelled; /* so many images at the end of every whole batch have no class: label -1 */
     bool one_by_one;      /* device: queue every kernel of every step, record none */
     const ki_optim_settings *optim; /* borrowed for the call; its `accumulate` is n_micro */

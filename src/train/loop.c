@@ -196,7 +196,7 @@ static void tell_begin(ki_train_state *run) {
     if (!ki_comm_is_alone(run->comm)) ki_snprintf(ranks, sizeof ranks, " over %d ranks", run->comm->size);
     if (run->recipe->sides.n)
         ki_snprintf(sides, sizeof sides, " at %s pixels",
-                    ki_sides_text(&run->recipe->sides, list, sizeof list));
+                    ki_crop_sides_text(&run->recipe->sides, list, sizeof list));
     ki_snprintf(text, sizeof text, "%s%s on %.200s: %s, batches of %lld%s%s",
                 run->recipe->model.frozen ? "the embedding layer of " : "",
                 ki_train_model(run)->backbone->name, run->set->root, classes, (long long)run->batch, ranks,

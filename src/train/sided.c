@@ -13,10 +13,10 @@ typedef struct own {
 
 struct ki_sided {
     int n, n_teachers;
-    int64_t side[KI_MOST_SIDES];
-    const ki_net *net[KI_MOST_SIDES];
-    ki_teacher teacher[KI_MOST_SIDES][KI_MOST_TEACHERS]; /* copies: their parameters are borrowed */
-    own own[KI_MOST_SIDES];
+    int64_t side[KI_MOST_CROP_SIDES];
+    const ki_net *net[KI_MOST_CROP_SIDES];
+    ki_teacher teacher[KI_MOST_CROP_SIDES][KI_MOST_TEACHERS]; /* copies: their parameters are borrowed */
+    own own[KI_MOST_CROP_SIDES];
 };
 
 /* Layers over a whole map have other weights for another map. */
@@ -43,7 +43,7 @@ static kith_status resize(const ki_net *net, int64_t side, ki_net *ret, kith_err
     return compare(net, ret, err);
 }
 
-kith_status ki_sided_check(const ki_net *net, const ki_sides *sides, kith_error *err) {
+kith_status ki_sided_check(const ki_net *net, const ki_crop_sides *sides, kith_error *err) {
     kith_status status = KITH_OK;
     for (int i = 0; i < sides->n && status == KITH_OK; i++) {
         ki_net made = {0};
@@ -71,8 +71,8 @@ static kith_status make_side(ki_sided *s, int i, const ki_net *net, const ki_tea
     return KITH_OK;
 }
 
-kith_status ki_sided_new(const ki_net *net, const ki_teacher *teachers, int n_teachers, const ki_sides *sides,
-                         ki_sided **ret, kith_error *err) {
+kith_status ki_sided_new(const ki_net *net, const ki_teacher *teachers, int n_teachers,
+                         const ki_crop_sides *sides, ki_sided **ret, kith_error *err) {
     ki_sided *s = NULL;
     kith_status status = KITH_OK;
     KI_TRY(ki_zalloc_or(&s, 1, sizeof *s, "networks by side", err));

@@ -80,7 +80,7 @@ static void plan_next(ki_loader *l) {
     ki_loader_slot *to = slot_of(l, l->n_planned++);
     int64_t n_own = 0;
     const int32_t own = l->settings.transform.crop_to,
-                  side = ki_sides_at(&l->settings.sides, own, l->settings.seed, b.epoch, b.number);
+                  side = ki_crop_sides_at(&l->settings.sides, own, l->settings.seed, b.epoch, b.number);
     to->item_bytes = l->settings.sides.n ? bytes_at(&l->settings, side) : l->item_bytes;
     ki_comm_own(l->settings.comm, b.n, &to->begin, &n_own);
     l->n_tried += b.n;
@@ -335,7 +335,7 @@ static kith_status measure_item(ki_loader *l, kith_error *err) {
         if (s->format == KI_BATCH_FLOAT) return KITH_OK;
         return ki_fail(err, KITH_EINVAL, "batches of pixels from %s, a set of features", l->set->root);
     }
-    int32_t side = ki_sides_largest(&s->sides, s->transform.crop_to);
+    int32_t side = ki_crop_sides_largest(&s->sides, s->transform.crop_to);
     if (s->format == KI_BATCH_WHOLE) side = s->sides.n ? 0 : ki_transform_window_side(&s->transform);
     if (side == 0)
         return ki_fail(err, KITH_EINVAL, "these images have no common size a device could cut crops from");

@@ -8,7 +8,7 @@
 #include "comm/comm.h"
 #include "data/dataset/dataset.h"
 #include "data/sampler/sampler.h"
-#include "data/transform/sides.h"
+#include "data/transform/crop_sides.h"
 
 typedef struct ki_loader ki_loader;
 
@@ -33,7 +33,7 @@ typedef struct ki_batch_memory {
 
 typedef struct ki_loader_settings {
     kith_transform transform; /* features have none: only KI_BATCH_FLOAT */
-    ki_sides sides;           /* of the batches; none with KI_BATCH_WHOLE */
+    ki_crop_sides sides;      /* of the batches; none with KI_BATCH_WHOLE */
     ki_batch_format format;
     ki_bad_images bad;
     uint64_t seed;      /* of the random part of the transform */

@@ -1,22 +1,23 @@
 /* Which side a batch has, and views at another side than the one they were drawn for. */
-#include "data/transform/sides.h"
+#include "data/transform/crop_sides.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/text.h"
 
-int32_t ki_sides_at(const ki_sides *sides, int32_t own, uint64_t seed, uint32_t epoch, int64_t number) {
+int32_t ki_crop_sides_at(const ki_crop_sides *sides, int32_t own, uint64_t seed, uint32_t epoch,
+                         int64_t number) {
     if (sides->n == 0) return own;
     ki_rng rng = ki_rng_at(seed, KI_RNG_SIDE, epoch, (uint32_t)number);
     return sides->side[ki_rng_below(&rng, (uint32_t)sides->n)];
 }
 
-int32_t ki_sides_largest(const ki_sides *sides, int32_t own) {
+int32_t ki_crop_sides_largest(const ki_crop_sides *sides, int32_t own) {
     return sides->n ? sides->side[sides->n - 1] : own;
 }
 
-const char *ki_sides_text(const ki_sides *sides, char *buf, size_t buf_bytes) {
+const char *ki_crop_sides_text(const ki_crop_sides *sides, char *buf, size_t buf_bytes) {
     size_t used = 0;
     if (buf_bytes) buf[0] = '\0';
     for (int i = 0; i < sides->n; i++) {
