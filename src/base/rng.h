@@ -27,6 +27,7 @@ typedef enum ki_rng_purpose {
     KI_RNG_SEARCH,  /* rotations and samples of search */
     KI_RNG_PROXIES, /* classes that take part in a step */
     KI_RNG_EFFECT,  /* colours and so on of what was cut out */
+    KI_RNG_SIDE,    /* the size of a batch's images */
 } ki_rng_purpose;
 
 typedef struct ki_rng {

@@ -24,6 +24,7 @@ typedef struct settings {
     const ki_value *background;
     bool box;
     const ki_value *effects;
+    const ki_value *sides; /* read by ki_input_sides */
 } settings;
 
 static const char *const augment_names[] = {"crop", "resized", "multiscale", "none", NULL};
@@ -57,6 +58,11 @@ const ki_option ki_input_options[] = {
         "training: what is done to the pixels, in this order: list of {name: …, p, options}: see `kith "
         "list effects`",
         "ours"),
+    KI_OPTION_LATER(
+        TREE, settings, sides, "[]",
+        "training: every batch has one of these sides instead of crop, drawn by the seed; crop is one "
+        "of them and draws the view",
+        "Touvron et al. 2019: several sizes"),
     KI_OPTION_END};
 
 kith_status ki_resize_parse(const char *text, kith_resize *ret_resize, int *ret_to, kith_error *err) {

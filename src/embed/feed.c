@@ -34,6 +34,7 @@ struct ki_feed {
     const ki_queue_type *queues;
     int64_t batch;
     ki_batch_format format;
+    int64_t side;                     /* of the images of the last batch */
     size_t header_bytes, pixel_bytes; /* pixels of one image */
     char *host;                       /* pinned: the header */
     char *staging;                    /* header and pixels as they come */
@@ -250,7 +251,8 @@ static kith_status bring_view(ki_feed *feed, view *v, const ki_feed_batch *batch
         return KITH_OK;
     }
     if (!v->is_same) {
-        turn t = {.view = v, .src = batch->data, .dst = feed->turned, .c = net->c, .plane = net->h * net->w};
+        const int64_t plane = feed->side == net->h ? net->h * net->w : feed->side * feed->side;
+        turn t = {.view = v, .src = batch->data, .dst = feed->turned, .c = net->c, .plane = plane};
         ki_parallel_for(batch->n * net->c, 1 + 32768 / t.plane, turn_planes, &t);
         data = feed->turned;
     }
@@ -259,6 +261,26 @@ static kith_status bring_view(ki_feed *feed, view *v, const ki_feed_batch *batch
 }
 
 /* ---- a batch ---- */
+
+static bool is_sized(const ki_feed *feed) {
+    return feed->format == KI_BATCH_BYTES ||
+           (feed->format == KI_BATCH_FLOAT && !ki_net_takes_vectors(feed->net));
+}
+
+/* The size of the images from now on. */
+static kith_status take_side(ki_feed *feed, int64_t side, kith_error *err) {
+    const int64_t most = feed->net->h;
+    if (side == 0 || side == most) side = most;
+    if (side != most && (side < 1 || side > most || !is_sized(feed)))
+        return ki_fail(err, KITH_ESHAPE, "images of %lld pixels for a feed of at most %lld", (long long)side,
+                       (long long)most);
+    feed->side = side;
+    if (feed->format != KI_BATCH_BYTES) return KITH_OK;
+    feed->pixel_bytes = (size_t)(side * side * feed->net->c);
+    feed->images.h = feed->images.w = side;
+    for (int i = 0; i < feed->n_views; i++) feed->view[i].images.h = feed->view[i].images.w = side;
+    return KITH_OK;
+}
 
 static kith_status upload(ki_feed *feed, const ki_feed_batch *batch, kith_error *err) {
     const size_t n = (size_t)batch->n;
@@ -283,6 +305,7 @@ kith_status ki_feed_bring(ki_feed *feed, const ki_feed_batch *batch, const ki_ed
     if ((batch->window != NULL) != (feed->format == KI_BATCH_WHOLE))
         return ki_fail(err, KITH_EINVAL, "a batch %s crop windows; its format says otherwise",
                        batch->window ? "with" : "without");
+    KI_TRY(take_side(feed, batch->side, err));
     KI_TRY(upload(feed, batch, err));
     KI_TRY(feed->queues->mark_follow(backend, feed->copied, KI_QUEUE_MAIN, err));
     KI_TRY(feed->queues->copy(backend, KI_QUEUE_MAIN, feed->device, feed->staging, feed->header_bytes, err));

@@ -53,6 +53,8 @@ typedef struct ki_feed_batch {
     const int32_t *label;  /* [n]; NULL: none */
     uint64_t number[KI_FEED_NUMBERS];
     const ki_feed_place *view; /* one for each view of the feed; NULL where it has none */
+    int64_t
+        side; /* of the images, at most that of the feed's network, if they are not whole; 0: the network's */
 } ki_feed_batch;
 
 /* Queue a batch: `input` is where the plan has it (ki_plan_input_memory). The memory of `data` may not

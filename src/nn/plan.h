@@ -25,6 +25,8 @@ enum { KI_MAX_TAPS = 8 };
  * (ki_params_diffs). `from` falls from call to call; after backward all are complete. */
 typedef kith_status (*ki_plan_ready_fn)(void *user, int64_t from, kith_error *err);
 
+typedef struct ki_plan ki_plan;
+
 typedef struct ki_plan_options {
     int64_t mb;
     ki_mode mode;
@@ -42,6 +44,9 @@ typedef struct ki_plan_options {
     ki_plan_ready_fn ready;
     void *ready_user;
     int64_t ready_every;
+    /* A plan that never works while this one does: its memory for activations is used, too, where it is large enough. It must outlive
+     * this plan. NULL: none. */
+    const ki_plan *beside;
 } ki_plan_options;
 
 typedef struct ki_plan_stats {
@@ -50,9 +55,8 @@ typedef struct ki_plan_stats {
     int n_kernels, n_fused_relu, n_folded_bn, n_swapped_pools;
     int n_backward;       /* kernels with a backward */
     double forward_flops; /* for the whole batch */
+    bool is_guest;        /* in the memory of the plan beside it */
 } ki_plan_stats;
-
-typedef struct ki_plan ki_plan;
 
 /* Borrows graph, params and backend for its life. Errors name the node. */
 kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *backend,

@@ -15,8 +15,8 @@
  * a step are summed over ranks while backward still computes others, in buckets from the end of the slab of gradients, which
  * backward finishes first. All of this is in the recording, unless the ranks' way cannot be recorded.
  *
- * Batches smaller than the full size (the last of an epoch, whole classes) get a plan, an engine and a recording of
- * their own; a few are kept. */
+ * Batches smaller than the full size (the last of an epoch, whole classes) and those of images of another side get a plan, an engine
+ * and a recording of their own; a few are kept. Their activations lie where those of the largest batch do. */
 #include <math.h>
 
 #include "train/learner_inside.h"
@@ -146,6 +146,9 @@ static kith_status check_batch(const ki_learner *l, const ki_learner_batch *batc
     if (n != batch->n)
         return ki_fail(err, KITH_EINTERNAL, "%lld of %lld images on this rank; wanted %lld",
                        (long long)batch->n, (long long)batch->n_all, (long long)n);
+    if (s->sides.n && !ki_sided_net(l->sided, batch->side))
+        return ki_fail(err, KITH_EINTERNAL, "a batch of %lld pixels, which is no side of this run",
+                       (long long)batch->side);
     if (n == 0 && l->comm && s->backend->type->is_host) return KITH_OK;
     return ki_feed_check_size(n, s->batch, err);
 }
@@ -157,7 +160,8 @@ kith_status ki_learner_add(ki_learner *l, const ki_learner_batch *batch, uint64_
     bool is_new = false;
     if (l->comm) ki_comm_own(l->comm->comm, batch->n_all, &first, &n);
     KI_TRY(check_batch(l, batch, n, err));
-    kith_status status = ki_learner_course(l, l->comm ? batch->n_all : n, &is_new, err);
+    const int64_t side = s->sides.n ? batch->side : ki_sided_largest(l->sided);
+    kith_status status = ki_learner_course(l, l->comm ? batch->n_all : n, side, &is_new, err);
     /* All ranks have made one, or none. A rank without must not leave the others waiting. */
     if (l->comm && is_new) status = ki_comm_agree(l->comm->comm, status, err);
     if (status != KITH_OK) return status;
@@ -167,6 +171,7 @@ kith_status ki_learner_add(ki_learner *l, const ki_learner_batch *batch, uint64_
         .window = batch->window,
         .label = batch->label,
         .view = l->now->view,
+        .side = s->sides.n ? side : 0,
         .number = {[KI_LEARNER_FORWARD] = step * (uint64_t)s->n_micro + (uint64_t)micro,
                    [KI_LEARNER_FIRST] = (uint64_t)first,
                    [KI_LEARNER_STEP] = step}};

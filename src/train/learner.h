@@ -47,6 +47,7 @@ typedef struct ki_learner_settings {
     uint64_t seed;                   /* of dropout */
     const ki_teacher *teacher;       /* [n_teachers] networks that see each batch, too; borrowed */
     int n_teachers;
+    ki_crop_sides sides;  /* of the batches, where they differ; else they are the net's */
     int64_t n_unlabelled; /* so many images at the end of every whole batch have no class: label -1 */
     bool one_by_one;      /* device: queue every kernel of every step, record none */
     const ki_optim_settings *optim; /* borrowed for the call; its `accumulate` is n_micro */
@@ -57,6 +58,7 @@ typedef struct ki_learner_batch {
     int64_t n; /* 1 … settings.batch; over ranks on the host also 0, if no batch norm uses batch statistics */
     int64_t n_all;         /* of the whole batch; read over ranks only */
     int64_t first;         /* the place of the first image in the whole batch */
+    int64_t side;          /* of the images; read where settings.sides has some */
     const void *data;      /* in settings.format */
     const int32_t *label;  /* [n], 0 … training classes - 1; -1: no class */
     const int32_t *window; /* [n, 3] with KI_BATCH_WHOLE, else NULL */

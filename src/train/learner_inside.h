@@ -6,6 +6,7 @@
 #include "embed/feed.h"
 #include "optim/average.h"
 #include "train/learner.h"
+#include "train/sided.h"
 #include "train/sized.h"
 
 enum { KI_LEARNER_MOST_TERMS = 64 };
@@ -49,9 +50,10 @@ struct ki_learner {
     const ki_engine_type *engine_type;
     int n_added; /* micro-batches since the last update */
 
+    ki_sided *sided; /* the networks by the side of their images */
     ki_sized sized;
     ki_course course
-        [KI_N_SIZED];     /* by place of `sized`; the first is for full batches, and has what engines learn */
+        [KI_MOST_SIZED];  /* by place of `sized`; the first is for full batches, and has what engines learn */
     ki_course *now, *due; /* of the last micro-batch; the one whose engine has unread values, or NULL */
     int64_t n_last;       /* images of the last micro-batch here */
     ki_device_comm *comm; /* NULL: one process */
@@ -83,9 +85,10 @@ struct ki_learner {
     ki_term term[KI_LEARNER_MOST_TERMS];
 };
 
-/* learner_make.c: from now on use what whole batches of m images need. If it does not exist, it is made in the place that was used
+/* learner_make.c: from now on use what whole batches of m images of a side (0: the net's) need. If it does not exist, it is made in the place that was used
  * longest ago. */
-kith_status ki_learner_course(ki_learner *learner, int64_t m, bool *ret_is_new, kith_error *err);
+kith_status ki_learner_course(ki_learner *learner, int64_t m, int64_t side, bool *ret_is_new,
+                              kith_error *err);
 
 /* learner.c: add the values of the previous micro-batch, which the device has finished or is about to finish. */
 kith_status ki_learner_collect(ki_learner *learner, kith_error *err);

@@ -18,7 +18,7 @@ static void course_drop_recordings(const ki_learner *l, ki_course *c) {
 void ki_learner_drop_recordings(ki_learner *l) {
     if (!l) return;
     ki_recording_release(&l->update, l->settings.backend);
-    for (int i = 0; i < KI_N_SIZED; i++) course_drop_recordings(l, &l->course[i]);
+    for (int i = 0; i < KI_MOST_SIZED; i++) course_drop_recordings(l, &l->course[i]);
 }
 
 /* The device must have finished all queued work. */
@@ -39,11 +39,12 @@ void ki_learner_free(ki_learner *l) {
     ki_optim_free(l->optim);
     ki_average_free(l->average);
     ki_free(l->averaged);
-    for (int i = KI_N_SIZED - 1; i >= 0; i--)
+    for (int i = KI_MOST_SIZED - 1; i >= 0; i--)
         course_release(l, &l->course[i]); /* the first outlives the others */
     backend->type->memory.free(backend, l->stopped);
     backend->type->memory.free(backend, l->by_weight);
     ki_feed_free(l->feed);
+    ki_sided_free(l->sided);
     l->queues->mark_free(backend, l->summed);
     l->queues->host_free(backend, l->sums);
     ki_learner_copies_release(&l->copies);
@@ -62,7 +63,7 @@ static kith_status sum_ready(void *user, int64_t from, kith_error *err) {
 }
 
 /* A gradient that stops at the embedding needs the layer's input. The embedding is always read: it is what users look at. */
-static kith_status make_plan(ki_learner *l, ki_course *c, int64_t mb, kith_error *err) {
+static kith_status make_plan(ki_learner *l, ki_course *c, const ki_net *net, int64_t mb, kith_error *err) {
     const ki_learner_settings *s = &l->settings;
     const unsigned grads = ki_objective_taps(s->objective) & ~KI_TAP_BIT(KI_TAP_WEIGHT);
     const unsigned taps = grads | KI_TAP_BIT(KI_TAP_EMBEDDING) | KI_TAP_BIT(KI_TAP_POOLED);
@@ -76,20 +77,21 @@ static kith_status make_plan(ki_learner *l, ki_course *c, int64_t mb, kith_error
                                .device_comm = l->comm,
                                .ready = l->comm && !s->backend->type->is_host ? sum_ready : NULL,
                                .ready_user = l,
-                               .ready_every = s->bucket > 0 ? s->bucket : BUCKET};
+                               .ready_every = s->bucket > 0 ? s->bucket : BUCKET,
+                               .beside = l->course[0].plan};
     ki_taps_list(taps, options.taps);
     ki_taps_list(grads, options.grad_taps);
-    KI_TRY(ki_plan_new(s->net->graph, s->params, s->backend, &options, &c->plan, err));
+    KI_TRY(ki_plan_new(net->graph, s->params, s->backend, &options, &c->plan, err));
     KI_TRY(ki_plan_input_memory(c->plan, &c->input_edge, &c->input, err));
     return ki_plan_tap_memory(c->plan, ki_tap_name(KI_TAP_POOLED), &c->pooled_edge, &c->pooled, err);
 }
 
 /* Plans of the teachers, and what these say as taps of the engine. */
-static kith_status make_taught(ki_learner *l, ki_course *c, int64_t mb, ki_engine_batch *batch,
+static kith_status make_taught(ki_learner *l, ki_course *c, int64_t mb, int64_t side, ki_engine_batch *batch,
                                kith_error *err) {
     const ki_learner_settings *s = &l->settings;
     for (int t = 0; t < s->n_teachers; t++) {
-        const ki_teacher *teacher = &s->teacher[t];
+        const ki_teacher *teacher = ki_sided_teacher(l->sided, t, side);
         const ki_tap tap = ki_tap_of_teacher(t);
         void *at = l->weight->value; /* of a batch without an image here nobody reads it */
         if (mb > 0) {
@@ -105,7 +107,7 @@ static kith_status make_taught(ki_learner *l, ki_course *c, int64_t mb, ki_engin
 }
 
 /* m: images of the whole batch. */
-static kith_status make_course(ki_learner *l, ki_course *c, int64_t m, kith_error *err) {
+static kith_status make_course(ki_learner *l, ki_course *c, int64_t m, int64_t side, kith_error *err) {
     const ki_learner_settings *s = &l->settings;
     int64_t first = 0, mb = m;
     if (l->comm) ki_comm_own(l->comm->comm, m, &first, &mb);
@@ -114,24 +116,25 @@ static kith_status make_course(ki_learner *l, ki_course *c, int64_t m, kith_erro
                              .step = &ki_feed_numbers(l->feed)[KI_LEARNER_STEP],
                              .diff_stopped = l->stopped,
                              .comm = l->comm};
+    const ki_net *net = ki_sided_net(l->sided, side);
     c->recording[0].is_off = c->recording[1].is_off = l->is_queued;
     if (mb > 0) {
-        KI_TRY(make_plan(l, c, mb, err));
+        KI_TRY(make_plan(l, c, net, mb, err));
         KI_TRY(ki_taps_engine(c->plan, s->objective, l->weight, true, &batch, err));
     } else {
-        KI_TRY(ki_taps_empty(s->net->graph, s->objective, l->weight, &batch, err));
+        KI_TRY(ki_taps_empty(net->graph, s->objective, l->weight, &batch, err));
     }
     if (l->by_weight) batch.diff[KI_TAP_WEIGHT] = l->by_weight;
-    KI_TRY(make_taught(l, c, mb, &batch, err));
+    KI_TRY(make_taught(l, c, mb, side, &batch, err));
     ki_engine *beside = l->course[0].engine;
     return beside ? l->engine_type->open_beside(beside, &batch, m, &c->engine, err)
                   : l->engine_type->open(s->backend, s->objective, &batch, m, &c->engine, err);
 }
 
-kith_status ki_learner_course(ki_learner *l, int64_t m, bool *ret_is_new, kith_error *err) {
+kith_status ki_learner_course(ki_learner *l, int64_t m, int64_t side, bool *ret_is_new, kith_error *err) {
     ki_backend *backend = l->settings.backend;
     bool is_new = false;
-    const int at = ki_sized_place(&l->sized, m, &is_new);
+    const int at = ki_sized_place(&l->sized, m, side, &is_new);
     ki_course *c = &l->course[at];
     *ret_is_new = is_new;
     if (is_new) {
@@ -140,7 +143,7 @@ kith_status ki_learner_course(ki_learner *l, int64_t m, bool *ret_is_new, kith_e
         if (status == KITH_OK) status = backend->type->memory.sync(backend, err);
         if (status == KITH_OK) {
             course_release(l, c);
-            status = make_course(l, c, m, err);
+            status = make_course(l, c, m, side, err);
         }
         if (status != KITH_OK) {
             (void)backend->type->memory.sync(backend, NULL);
@@ -272,17 +275,30 @@ static kith_status make_by_weight(ki_learner *l, kith_error *err) {
     return s->backend->type->memory.zero(s->backend, memory, bytes, err);
 }
 
+/* For the largest images. */
+static kith_status make_feed(ki_learner *l, const ki_learner_settings *s, kith_error *err) {
+    const int64_t side = ki_sided_largest(l->sided);
+    kith_transform largest = {0};
+    if (s->transform) largest = *s->transform;
+    if (s->sides.n) largest.crop_to = (int)side;
+    KI_TRY(ki_feed_new(s->backend, ki_sided_net(l->sided, side), s->batch, s->format,
+                       s->transform ? &largest : NULL, &l->feed, err));
+    for (int t = 0; t < s->n_teachers; t++)
+        KI_TRY(ki_feed_add_view(l->feed, &ki_sided_teacher(l->sided, t, side)->net, err));
+    return KITH_OK;
+}
+
 static kith_status make(ki_learner *l, const ki_learner_settings *s, kith_error *err) {
     bool is_new = false;
     KI_TRY(ki_taps_weight(s->params, &l->weight, err));
     l->bias = ki_params_find(s->params, "embedding.bias");
-    KI_TRY(ki_feed_new(s->backend, s->net, s->batch, s->format, s->transform, &l->feed, err));
-    for (int t = 0; t < s->n_teachers; t++) KI_TRY(ki_feed_add_view(l->feed, &s->teacher[t].net, err));
+    KI_TRY(ki_sided_new(s->net, s->teacher, s->n_teachers, &s->sides, &l->sided, err));
+    KI_TRY(make_feed(l, s, err));
     KI_TRY(ki_taps_stopped(s->backend, s->objective, s->batch, s->net->embedding, &l->stopped, err));
     KI_TRY(make_by_weight(l, err));
     /* Here and not by a plan: a rank without an image of a full batch has none, and is updated all the same. */
     KI_TRY(ki_params_zero_diffs(s->params, err));
-    KI_TRY(ki_learner_course(l, l->comm ? s->whole : s->batch, &is_new, err));
+    KI_TRY(ki_learner_course(l, l->comm ? s->whole : s->batch, ki_sided_largest(l->sided), &is_new, err));
     KI_TRY(make_optimizer(l, s->optim, err));
     KI_TRY(make_average(l, s->optim->ema, err));
     KI_TRY(l->engine_type->clear_diffs(l->course[0].engine, err));
@@ -295,6 +311,7 @@ kith_status ki_learner_new(const ki_learner_settings *settings, ki_learner **ret
     KI_TRY(ki_zalloc_or(&l, 1, sizeof *l, "a learner", err));
     l->settings = *settings;
     l->settings.optim = NULL;
+    l->sized.n_more = settings->sides.n;
     l->queues = settings->backend->type->queues;
     l->engine_type = ki_engine_of(settings->backend);
     l->comm = settings->device_comm;

@@ -53,6 +53,7 @@ static kith_status add_batch(ki_train_state *run, kith_error *err) {
     const ki_learner_batch input = {.n = batch.n,
                                     .n_all = batch.n_all,
                                     .first = batch.first,
+                                    .side = batch.side,
                                     .data = batch.data,
                                     .label = run->label,
                                     .window = batch.window};
@@ -63,6 +64,7 @@ static kith_status add_batch(ki_train_state *run, kith_error *err) {
     run->window_images += batch.n_all;
     run->last_n = batch.n;
     run->epoch = batch.epoch;
+    run->side = run->recipe->sides.n ? batch.side : 0;
     return KITH_OK;
 }
 
@@ -109,6 +111,7 @@ static kith_status look(ki_train_state *run, kith_error *err) {
     run->window_seconds = 0;
     const ki_record_step line = {.step = run->at.step,
                                  .epoch = run->epoch,
+                                 .side = run->side,
                                  .values = &values,
                                  .lr = run->lr,
                                  .images_per_second = run->images_per_second,
@@ -183,7 +186,7 @@ static kith_status note_threads(ki_train_state *run, kith_error *err) {
 
 /* "…, batches of 32" or, over ranks, "…, batches of 32 over 4 ranks". */
 static void tell_begin(ki_train_state *run) {
-    char text[400], ranks[40] = "", classes[60];
+    char text[480], ranks[40] = "", classes[60], sides[80] = "", list[60];
     const int64_t n_rest = run->train.n - run->n_labelled;
     ki_snprintf(classes, sizeof classes, "%lld images of %d classes", (long long)run->n_labelled,
                 run->n_classes);
@@ -191,9 +194,13 @@ static void tell_begin(ki_train_state *run) {
         ki_snprintf(classes + strlen(classes), sizeof classes - strlen(classes), " and %lld without",
                     (long long)n_rest);
     if (!ki_comm_is_alone(run->comm)) ki_snprintf(ranks, sizeof ranks, " over %d ranks", run->comm->size);
-    ki_snprintf(text, sizeof text, "%s%s on %.240s: %s, batches of %lld%s",
+    if (run->recipe->sides.n)
+        ki_snprintf(sides, sizeof sides, " at %s pixels",
+                    ki_crop_sides_text(&run->recipe->sides, list, sizeof list));
+    ki_snprintf(text, sizeof text, "%s%s on %.200s: %s, batches of %lld%s%s",
                 run->recipe->model.frozen ? "the embedding layer of " : "",
-                ki_train_model(run)->backbone->name, run->set->root, classes, (long long)run->batch, ranks);
+                ki_train_model(run)->backbone->name, run->set->root, classes, (long long)run->batch, ranks,
+                sides);
     ki_train_notify(run, &(kith_train_event){.kind = KITH_TRAIN_BEGIN, .text = text});
 }
 

@@ -16,6 +16,7 @@
 #include "net/model_file.h"
 #include "net/net.h"
 #include "objective/objective.h"
+#include "train/sided.h"
 
 static const char *const precision_names[] = {"float32", "bf16", NULL};
 /* ki_start_names, and KI_START_OF_AXES … */
@@ -434,6 +435,7 @@ static kith_status check_frozen(const ki_recipe *r, kith_error *err) {
                         : r->adapt.rank > 0 ? "model.lora"
                         : m->heads > 1      ? "model.heads"
                         : m->map_channels   ? "model.map_channels"
+                        : r->sides.n        ? "input.sides: its features are of one size"
                         : r->teachers_list && r->teachers_list->n_items > 0 ? "teachers, which see images"
                                                                             : NULL;
     if (!m->frozen || !other) return KITH_OK;
@@ -463,7 +465,8 @@ static kith_status read_model(ki_recipe *r, kith_error *err) {
                                     .heads = m->heads,
                                     .map_channels = m->map_channels,
                                     .adapt = r->adapt};
-    const kith_status status = ki_net_init(&options, &net, err);
+    kith_status status = ki_net_init(&options, &net, err);
+    if (status == KITH_OK) status = ki_sided_check(&net, &r->sides, err);
     ki_net_release(&net);
     return status == KITH_OK ? status : ki_prefix(err, status, "model");
 }
@@ -611,6 +614,7 @@ static kith_status read_sections(ki_recipe *r, kith_error *err) {
     if (r->is_features && r->input && r->input->n_items > 0)
         return ki_fail(err, KITH_EINVAL, "input: is for images, and the data is features; leave it out");
     KI_TRY(ki_input_parse(r->is_features ? NULL : r->input, &r->train, &r->test, err));
+    KI_TRY(ki_input_sides(r->is_features ? NULL : r->input, &r->train, &r->sides, err));
     KI_TRY(read_model(r, err));
     KI_TRY(ki_recipe_read_teachers(r, err));
     KI_TRY(ki_options_parse(ki_sampler_options, r->batch_map, NULL, "batch", &r->batch, err));

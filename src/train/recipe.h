@@ -30,6 +30,7 @@
 #include "base/option.h"
 #include "base/variant.h"
 #include "data/sampler/sampler.h"
+#include "data/transform/crop_sides.h"
 #include "device/backend.h"
 #include "io/run_paths.h"
 #include "kith/data.h"
@@ -122,6 +123,7 @@ typedef struct ki_recipe {
     /* The sections, read. */
     bool is_features;           /* data is features made elsewhere, not images */
     kith_transform train, test; /* of images, without the model's order, mean and std */
+    ki_crop_sides sides;        /* of training batches */
     ki_recipe_model model;
     ki_adaptation adapt; /* model.freeze and model.lora */
     const char *lora_layer[KI_MOST_LORA_LAYERS];

@@ -140,6 +140,7 @@ kith_status ki_record_add_step(ki_record *r, const ki_record_step *s, kith_error
     kith_json *json = begin(r, "step", s->step);
     const ki_learner_values *v = s->values;
     key_int(json, "epoch", s->epoch);
+    if (s->side > 0) key_int(json, "side", s->side);
     key_real(json, "total", v->total);
     kith_json_key(json, "terms");
     kith_json_object_begin(json);

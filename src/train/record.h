@@ -16,7 +16,7 @@ kith_status ki_record_open(const char *folder, int64_t keep_bytes, int64_t step,
 void ki_record_close(ki_record *record); /* NULL is fine */
 
 typedef struct ki_record_step {
-    int64_t step, epoch;
+    int64_t step, epoch, side; /* side: of the images of the last batch; 0: all are alike */
     const ki_learner_values *values;
     double lr, images_per_second, seconds;
 } ki_record_step;

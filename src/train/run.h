@@ -130,7 +130,7 @@ typedef struct ki_train_state {
     double total, lr, images_per_second;
     int n_terms;
     kith_term term[KI_MOST_TERMS];
-    int64_t epoch;
+    int64_t epoch, side;        /* side: of the images; 0: always the same */
     const char *embedded_split; /* the last that was judged; NULL: other images */
     /* The first step of this process, from which on its pace is measured. */
     bool is_paced;

@@ -202,6 +202,12 @@ static kith_status make_embedder(ki_train_state *run, kith_error *err) {
     return ki_embedder_new(&embedder, &run->embedder, err);
 }
 
+/* A device can cut a window out of a whole image, but not make it smaller. */
+static ki_batch_format batch_format(const ki_train_state *run) {
+    const ki_batch_format format = ki_feed_format(run->backend, &run->net, &run->train_transform);
+    return format == KI_BATCH_WHOLE && run->recipe->sides.n ? KI_BATCH_BYTES : format;
+}
+
 static kith_status make_learner(ki_train_state *run, kith_error *err) {
     const ki_recipe *r = run->recipe;
     ki_sizes sizes = {.n_classes = run->n_classes,
@@ -216,24 +222,24 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
     ki_objective_nested_text(run->objective, run->net.nested, sizeof run->net.nested);
     memcpy(run->test_net.nested, run->net.nested, sizeof run->net.nested);
     ki_train_choose_variants(run);
-    const ki_learner_settings settings = {
-        .backend = run->backend,
-        .net = &run->net,
-        .params = run->params,
-        .objective = run->objective,
-        .batch = ki_comm_most(run->comm, run->batch),
-        .comm = run->comm,
-        .device_comm = run->device_comm,
-        .whole = run->batch,
-        .n_micro = (int)r->optim.accumulate,
-        .format = ki_feed_format(run->backend, &run->net, &run->train_transform),
-        .transform = &run->train_transform,
-        .frozen_bn = r->model.bn == 1,
-        .seed = (uint64_t)r->seed,
-        .teacher = run->teacher,
-        .n_teachers = r->n_teachers,
-        .n_unlabelled = run->n_unlabelled,
-        .optim = &r->optim};
+    const ki_learner_settings settings = {.backend = run->backend,
+                                          .net = &run->net,
+                                          .params = run->params,
+                                          .objective = run->objective,
+                                          .batch = ki_comm_most(run->comm, run->batch),
+                                          .comm = run->comm,
+                                          .device_comm = run->device_comm,
+                                          .whole = run->batch,
+                                          .n_micro = (int)r->optim.accumulate,
+                                          .format = batch_format(run),
+                                          .transform = &run->train_transform,
+                                          .frozen_bn = r->model.bn == 1,
+                                          .seed = (uint64_t)r->seed,
+                                          .teacher = run->teacher,
+                                          .n_teachers = r->n_teachers,
+                                          .sides = r->sides,
+                                          .n_unlabelled = run->n_unlabelled,
+                                          .optim = &r->optim};
     KI_TRY(ki_learner_new(&settings, &run->learner, err));
     KI_TRY(ki_train_recent_make(run, err));
     KI_TRY(ki_alloc_or(&run->label, (size_t)run->batch, sizeof *run->label, "labels", err));
@@ -328,7 +334,8 @@ static kith_status start_loader(ki_train_state *run, ki_sampler *sampler, kith_e
     const ki_recipe *r = run->recipe;
     const ki_loader_settings settings = {
         .transform = run->train_transform,
-        .format = ki_feed_format(run->backend, &run->net, &run->train_transform),
+        .sides = run->recipe->sides,
+        .format = batch_format(run),
         .memory = ki_feed_memory(run->backend),
         .caller_computes = run->backend->type->is_host && ki_threads() >= ki_cores_allowed(),
         .bad = KI_BAD_REPLACE,

@@ -1,11 +1,11 @@
 /* Which place holds what was made for a batch size. A new size replaces the one used longest ago. */
 #include "train/sized.h"
 
-int ki_sized_place(ki_sized *s, int64_t mb, bool *ret_is_new) {
+int ki_sized_place(ki_sized *s, int64_t mb, int64_t side, bool *ret_is_new) {
     int at = s->n_uses == 0 ? 0 : 1;
     *ret_is_new = false;
-    for (int i = 0; i < KI_N_SIZED; i++) {
-        if (s->place[i].mb == mb) {
+    for (int i = 0; i < KI_N_SIZED + s->n_more; i++) {
+        if (s->place[i].mb == mb && s->place[i].side == side) {
             s->place[i].last_used = ++s->n_uses;
             return i;
         }
@@ -13,6 +13,7 @@ int ki_sized_place(ki_sized *s, int64_t mb, bool *ret_is_new) {
     }
     *ret_is_new = true;
     s->place[at].mb = mb;
+    s->place[at].side = side;
     s->place[at].last_used = ++s->n_uses;
     return at;
 }

@@ -22,8 +22,9 @@ typedef struct ki_loader_slot {
     int32_t *label, *window;
     int64_t *item;
     bool *left_out;
-    int64_t first; /* position of the batch's first image in its epoch */
-    int64_t begin; /* … and in the batch, of the first image that is read here */
+    int64_t first;     /* position of the batch's first image in its epoch */
+    int64_t begin;     /* … and in the batch, of the first image that is read here */
+    size_t item_bytes; /* of one of its images */
     int64_t n_taken, n_done;
 } ki_loader_slot;
 
@@ -39,7 +40,7 @@ struct ki_loader {
     ki_loader_settings settings;
     ki_sampler *sampler;
     ki_cache *cache, *own_cache;
-    size_t item_bytes;             /* of one image in a batch */
+    size_t item_bytes;             /* of one image in a batch, at most */
     int64_t n_at_once;             /* images that a worker takes at once */
     int64_t batch_size, part_size; /* the most images of a batch, and of the part that is read here */
     atomic_uchar *bad_status;      /* per item of the data set: KITH_OK until it could not be read */

@@ -152,21 +152,24 @@ static kith_status make_item(ki_loader *l, ki_loader_slot *to, int64_t i, ki_loa
     const ki_image *base = NULL;
     int64_t *item = &to->item[to->begin + i];
     const int64_t wanted = *item;
-    char *dst = (char *)to->data + (size_t)i * l->item_bytes;
+    char *dst = (char *)to->data + (size_t)i * to->item_bytes;
     const place at = {.view = view_of(l, to, i), .row = (float *)(void *)dst, .scratch = s};
     KI_TRY(fetch_any(l, wanted, &at, &base, item, &to->left_out[i], err));
     if (to->left_out[i] || !base) return KITH_OK;
     const kith_transform *t = &l->settings.transform;
     ki_rng rng = numbers_of(l, to, i);
-    const ki_draw draw = ki_transform_draw(t, base->w, base->h, &rng);
+    const ki_draw drawn = ki_transform_draw(t, base->w, base->h, &rng),
+                  draw = ki_draw_at_side(&drawn, t->crop_to, to->batch.side);
+    kith_transform sized = *t;
+    sized.crop_to = to->batch.side;
     if (l->settings.format == KI_BATCH_WHOLE) {
         int32_t *window = to->window + 3 * i;
         window[0] = draw.window.x, window[1] = draw.window.y, window[2] = draw.mirror;
         return ki_transform_whole(t, base, (uint8_t *)dst, err);
     }
     if (l->settings.format == KI_BATCH_BYTES)
-        return ki_transform_bytes(t, base, &draw, &s->transform, (uint8_t *)dst, err);
-    return ki_transform_float(t, base, &draw, &s->transform, (float *)(void *)dst, err);
+        return ki_transform_bytes(&sized, base, &draw, &s->transform, (uint8_t *)dst, err);
+    return ki_transform_float(&sized, base, &draw, &s->transform, (float *)(void *)dst, err);
 }
 
 static bool read_rows(const ki_loader *l, const ki_loader_slot *to, int64_t first, int64_t n, float *dst) {

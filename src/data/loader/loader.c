@@ -51,6 +51,12 @@ static bool may_plan(ki_loader *l) {
     return !l->has_ended && slot_of(l, l->n_planned)->state == KI_SLOT_FREE;
 }
 
+/* Of an image of so many pixels, floats or bytes. */
+static size_t bytes_at(const ki_loader_settings *s, int32_t side) {
+    const size_t n = (size_t)side * (size_t)side * (size_t)s->transform.channels;
+    return s->format == KI_BATCH_FLOAT ? n * sizeof(float) : n;
+}
+
 static void plan_next(ki_loader *l) {
     kith_error err = {0};
     ki_sampler_batch b;
@@ -73,6 +79,9 @@ static void plan_next(ki_loader *l) {
     }
     ki_loader_slot *to = slot_of(l, l->n_planned++);
     int64_t n_own = 0;
+    const int32_t own = l->settings.transform.crop_to,
+                  side = ki_crop_sides_at(&l->settings.sides, own, l->settings.seed, b.epoch, b.number);
+    to->item_bytes = l->settings.sides.n ? bytes_at(&l->settings, side) : l->item_bytes;
     ki_comm_own(l->settings.comm, b.n, &to->begin, &n_own);
     l->n_tried += b.n;
     to->batch = (ki_loader_batch){.n = n_own,
@@ -85,6 +94,7 @@ static void plan_next(ki_loader *l) {
                                   .item = to->item + to->begin,
                                   .epoch = b.epoch,
                                   .number = b.number,
+                                  .side = side,
                                   .n_tried = l->n_tried,
                                   .after = ki_sampler_save(l->sampler)};
     to->first = b.first;
@@ -210,13 +220,13 @@ static void read_here(ki_loader *l) {
 }
 
 /* Close the gaps of images left out. */
-static void close_gaps(const ki_loader *l, ki_loader_slot *s) {
+static void close_gaps(ki_loader_slot *s) {
     int64_t kept = 0;
     for (int64_t i = 0; i < s->batch.n; i++) {
         if (s->left_out[i]) continue;
         if (kept != i) {
-            memcpy((char *)s->data + (size_t)kept * l->item_bytes,
-                   (char *)s->data + (size_t)i * l->item_bytes, l->item_bytes);
+            memcpy((char *)s->data + (size_t)kept * s->item_bytes,
+                   (char *)s->data + (size_t)i * s->item_bytes, s->item_bytes);
             s->item[s->begin + kept] = s->item[s->begin + i];
             s->label[s->begin + kept] = s->label[s->begin + i];
             if (s->window) memcpy(s->window + 3 * kept, s->window + 3 * i, 3 * sizeof *s->window);
@@ -253,7 +263,7 @@ kith_status ki_loader_next(ki_loader *l, ki_loader_batch *ret_batch, kith_error 
         }
         s->state = KI_SLOT_HELD;
         l->n_out++;
-        close_gaps(l, s);
+        close_gaps(s);
         if (s->batch.n == 0 && ki_comm_is_alone(l->settings.comm)) continue; /* none of it could be read */
         *ret_batch = s->batch;
         break;
@@ -325,12 +335,11 @@ static kith_status measure_item(ki_loader *l, kith_error *err) {
         if (s->format == KI_BATCH_FLOAT) return KITH_OK;
         return ki_fail(err, KITH_EINVAL, "batches of pixels from %s, a set of features", l->set->root);
     }
-    size_t side = (size_t)s->transform.crop_to;
-    if (s->format == KI_BATCH_WHOLE) side = (size_t)ki_transform_window_side(&s->transform);
+    int32_t side = ki_crop_sides_largest(&s->sides, s->transform.crop_to);
+    if (s->format == KI_BATCH_WHOLE) side = s->sides.n ? 0 : ki_transform_window_side(&s->transform);
     if (side == 0)
         return ki_fail(err, KITH_EINVAL, "these images have no common size a device could cut crops from");
-    l->item_bytes =
-        side * side * (size_t)s->transform.channels * (s->format == KI_BATCH_FLOAT ? sizeof(float) : 1);
+    l->item_bytes = bytes_at(s, side);
     return KITH_OK;
 }
 

@@ -8,7 +8,7 @@
 #include "comm/comm.h"
 #include "data/dataset/dataset.h"
 #include "data/sampler/sampler.h"
-#include "data/transform/transform.h"
+#include "data/transform/crop_sides.h"
 
 typedef struct ki_loader ki_loader;
 
@@ -33,6 +33,7 @@ typedef struct ki_batch_memory {
 
 typedef struct ki_loader_settings {
     kith_transform transform; /* features have none: only KI_BATCH_FLOAT */
+    ki_crop_sides sides;      /* of the batches; none with KI_BATCH_WHOLE */
     ki_batch_format format;
     ki_bad_images bad;
     uint64_t seed;      /* of the random part of the transform */
@@ -64,6 +65,7 @@ typedef struct ki_loader_batch {
     const int64_t *item;   /* of the data set; what is shown, after replacement */
     uint32_t epoch;
     int64_t number;         /* in the epoch */
+    int32_t side;           /* of the images: `crop` in the formats */
     int64_t n_tried;        /* images the sampler asked for, with those left out */
     ki_sampler_state after; /* restore the sampler to this to continue after this batch */
 } ki_loader_batch;

@@ -271,6 +271,21 @@ static kith_status ask_for_memory(const ki_plan *plan, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status take_block(ki_plan *plan, kith_error *err) {
+    ki_backend *backend = plan->backend;
+    const ki_plan *beside = plan->options.beside;
+    void *memory = NULL;
+    plan->room = plan->block_bytes + plan->scratch_bytes + KI_ALIGN;
+    if (beside && beside->room >= plan->room) {
+        plan->is_guest = true;
+        plan->block = beside->block;
+        return KITH_OK;
+    }
+    KI_TRY(backend->type->memory.alloc(backend, plan->room, &memory, err));
+    plan->block = memory;
+    return KITH_OK;
+}
+
 kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *backend,
                         const ki_plan_options *options, ki_plan **ret_plan, kith_error *err) {
     ki_plan *plan = NULL;
@@ -290,14 +305,11 @@ kith_status ki_plan_new(const ki_graph *graph, ki_params *params, ki_backend *ba
     for (int s = 0; s < plan->steps.n; s++) KI_CHECK(name_step(plan, s, make_edge(plan, s, err), err));
     ki_plan_slice(plan);
     plan->updates_stats = uses_batch_statistics(plan);
-    KI_CHECK(ask_for_memory(plan, err));
+    if (!options->beside) KI_CHECK(ask_for_memory(plan, err));
     for (int s = 0; s < plan->steps.n; s++) KI_CHECK(name_step(plan, s, create_kernel(plan, s, err), err));
     KI_CHECK(ki_plan_buffers(plan, err));
     KI_CHECK(ki_memory_plan(plan->buffer, (int)plan->n_buffers, &plan->block_bytes, err));
-    void *memory = NULL;
-    KI_CHECK(backend->type->memory.alloc(backend, plan->block_bytes + plan->scratch_bytes + KI_ALIGN, &memory,
-                                         err));
-    plan->block = memory;
+    KI_CHECK(take_block(plan, err));
     KI_CHECK(make_numbers(plan, err));
     KI_CHECK(make_wasted(plan, err));
     for (int s = 0; s < plan->steps.n; s++) {
@@ -329,7 +341,7 @@ void ki_plan_free(ki_plan *plan) {
     ki_free(plan->swapped);
     ki_free(plan->buffer);
     ki_free(plan->unfinished);
-    plan->backend->type->memory.free(plan->backend, plan->block);
+    if (!plan->is_guest) plan->backend->type->memory.free(plan->backend, plan->block);
     plan->backend->type->memory.free(plan->backend, plan->step);
     plan->backend->type->memory.free(plan->backend, plan->wasted);
     ki_free(plan);
@@ -338,6 +350,7 @@ void ki_plan_free(ki_plan *plan) {
 void ki_plan_stats_get(const ki_plan *plan, ki_plan_stats *ret_stats) {
     *ret_stats = (ki_plan_stats){.activation_bytes = plan->block_bytes,
                                  .scratch_bytes = plan->scratch_bytes,
+                                 .is_guest = plan->is_guest,
                                  .n_fused_relu = plan->steps.n_fused_relu,
                                  .n_folded_bn = plan->steps.n_folded_bn,
                                  .n_swapped_pools = plan->n_swapped,

@@ -21,7 +21,8 @@ struct ki_plan {
     size_t n_buffers, buffer_capacity;
     char *block;     /* device memory of all buffers, followed by the scratchpad */
     ki_real *wasted; /* device memory for gradients that nobody reads; NULL: no kernel needs it */
-    size_t block_bytes, scratch_bytes;
+    size_t block_bytes, scratch_bytes, room; /* room: bytes of the block's memory */
+    bool is_guest;                           /* the block is another plan's */
     uint64_t *
         step; /* backend memory: the step and the place of the first image; NULL: not read, or options.step */
     uint64_t step_number, first; /* what `step` is written from */
