@@ -169,7 +169,9 @@ static kith_status limit(look *k, kith_error *err) {
         k->is_out[order[i]] = true;
         k->n_of[label]--;
     }
-    ki_tune_say(t, "there is time for %lld photos of a class; with more --minutes all %lld photos are used",
+    ki_tune_say(t,
+                "there is time for %lld photos of each class; with more --minutes and another --out all %lld "
+                "photos are used",
                 (long long)cap, (long long)n);
 done:
     ki_free(order);
@@ -256,8 +258,9 @@ static kith_status check_classes(look *k, kith_error *err) {
     }
     if (n >= 3) return KITH_OK;
     ki_fail(err, KITH_EINVAL,
-            "%s has %lld classes with two photos or more; to train and to see what it brings wanted 3",
-            k->set->root, (long long)n);
+            "%s has %lld class%s of two photos or more; wanted 3, to train on some and to see on others what "
+            "it brings",
+            k->set->root, (long long)n, n == 1 ? "" : "es");
     return ki_hint(
         err, KITH_EINVAL,
         "add classes (a folder each), or search with the model as it is: kith search PHOTOS PHOTO.jpg");
