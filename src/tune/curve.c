@@ -13,6 +13,9 @@ static const double LEAST_RATIO = 0.5;
 /* … and so much where there is only one doubling to go by. */
 static const double USUAL_RATIO = 0.75;
 
+/* A gain that nobody would label photos for. */
+static const double LITTLE = 0.02;
+
 static const ki_tune_part parts[] = {{0.25, false}, {0.5, false}, {1, false}, {0.5, true}};
 enum { QUARTER, HALF, WHOLE, HALF_OF_PHOTOS };
 
@@ -129,8 +132,10 @@ static void put_forecast(const ki_tune_forecast *f, const char *of_what, ki_buff
     if (f->low > 0)
         ki_buffer_put(to, "twice as many %s would likely bring %+.1f points of R@1 and %+.1f of MAP@R",
                       of_what, 100 * f->recall, 100 * f->precision);
-    else
+    else if (f->high < LITTLE)
         ki_buffer_put(to, "twice as many %s would likely bring little", of_what);
+    else
+        ki_buffer_put(to, "what twice as many %s would bring cannot be told", of_what);
     ki_buffer_put(to, " (mean of both %+.1f to %+.1f)", 100 * f->low, 100 * f->high);
 }
 

@@ -277,6 +277,7 @@ static kith_status write_summary(const ki_tune *t, const beside *b, kith_error *
     put_int(json, "n_photos_used", t->n_used);
     put_int(json, "n_duplicates", t->n_duplicates);
     put_int(json, "n_of_two_classes", t->n_conflicts);
+    put_int(json, "n_unreadable", t->n_unread);
     put_int(json, "n_classes", t->n_classes);
     put_int(json, "n_train_classes", t->n_train_classes);
     put_int(json, "n_test_classes", t->n_test_classes);

@@ -83,7 +83,7 @@ typedef struct ki_tune {
     int file;       /* tried.jsonl, appended to */
 
     /* look.c */
-    int64_t n_found, n_used, n_duplicates, n_alone, n_conflicts; /* photos; left out and why */
+    int64_t n_found, n_used, n_duplicates, n_alone, n_conflicts, n_unread; /* photos; left out and why */
     int64_t n_classes, n_train_classes, n_test_classes;
 
     /* open.c */
@@ -143,6 +143,9 @@ kith_status ki_tune_add(ki_tune *tune, const char *trial, int64_t mark, const ki
 /* ---- look.c: the photos; writes photos.csv ---- */
 
 kith_status ki_tune_look(ki_tune *tune, kith_error *err);
+
+/* unread.c: marks photos that cannot be read, and names one. */
+kith_status ki_tune_find_unread(ki_tune *tune, const kith_dataset *set, bool *is_out, kith_error *err);
 
 /* ---- open.c: network, features ---- */
 
