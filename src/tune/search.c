@@ -91,7 +91,7 @@ static kith_status play(ki_tune *t, const int *ways, int n, int n_folds, const i
     for (int i = 0; i < n; i++) {
         ki_tune_way *way = &t->way[ways[i]];
         double s = NAN;
-        if (!t->is_over && (i < 3 || ki_tune_seconds(t) < until))
+        if (!t->is_over && (i < 4 || ki_tune_seconds(t) < until))
             KI_TRY(try_folds(t, way, &t->folds[0], n_folds, mark, n_marks, err));
         KI_TRY(best_mark(t, way, mark, n_marks, &s, err));
         if (!isnan(s)) enter(ret, ways[i], s);
@@ -111,17 +111,32 @@ static int n_second_marks(const ki_tune *t) {
     return t->seconds_allowed < 45 ? 3 : t->seconds_allowed < 150 ? 4 : 5;
 }
 
+/* The k-th way of each start, then the next ones: a search that is cut short has seen something of all kinds. */
+static int order_ways(const ki_tune *t, int *ret) {
+    int n = 0;
+    for (int k = 0, n_before = -1; n != n_before; k++) {
+        n_before = n;
+        for (int start = KI_TUNE_OWN; start <= KI_TUNE_WHITE; start++) {
+            int seen = 0;
+            for (int i = 1; i < t->n_ways; i++) {
+                if (t->way[i].is_fine || (int)t->way[i].start != start || seen++ != k) continue;
+                ret[n++] = i;
+                break;
+            }
+        }
+    }
+    return n;
+}
+
 static kith_status halve(ki_tune *t, field *ret, kith_error *err) {
-    int all[KI_TUNE_MOST_WAYS], n = 0;
+    int all[KI_TUNE_MOST_WAYS];
+    const int n = order_ways(t, all);
     field first;
     const double began = ki_tune_seconds(t), left = ki_tune_left(t);
-    for (int i = 1; i < t->n_ways; i++) {
-        if (!t->way[i].is_fine) all[n++] = i;
-    }
-    KI_TRY(play(t, all, n, 2, first_marks, 2, began + 0.15 * left, &first, err));
+    KI_TRY(play(t, all, n, 2, first_marks, 2, began + 0.3 * left, &first, err));
     tell(t, "first round", &first);
     const int n_on = first.n < N_SECOND ? first.n : N_SECOND;
-    KI_TRY(play(t, first.way, n_on, KI_TUNE_MOST_FOLDS, second_marks, n_second_marks(t), began + 0.3 * left,
+    KI_TRY(play(t, first.way, n_on, KI_TUNE_MOST_FOLDS, second_marks, n_second_marks(t), began + 0.5 * left,
                 ret, err));
     tell(t, "second round", ret);
     return KITH_OK;
