@@ -320,6 +320,7 @@ static kith_status learn(trial *k, ki_vectors *ret_held, kith_error *err) {
     const ki_tune_trial *w = k->what;
     int64_t done = 0;
     for (int m = 0; m < w->n_marks; m++) {
+        if (m > 0 && w->until > 0 && ki_tune_seconds(k->tune) > w->until) return KITH_OK;
         for (; done < w->mark[m]; done++) {
             kith_error why = {0};
             const kith_status status = step(k, done, &why);

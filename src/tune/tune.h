@@ -179,6 +179,7 @@ typedef struct ki_tune_trial {
     ki_tune_part part;
     const int64_t *mark;
     int n_marks;
+    double until; /* ki_tune_seconds: marks that begin later are left out, but the first; 0: none */
 } ki_tune_trial;
 kith_status ki_tune_try(ki_tune *tune, const ki_tune_trial *trial, ki_vectors *ret_held, kith_error *err);
 /* Its name in tried.jsonl. */
