@@ -106,7 +106,7 @@ static kith_status play(ki_tune *t, const int *ways, int n, int n_always, int n_
     for (int i = 0; i < n; i++) {
         ki_tune_way *way = &t->way[ways[i]];
         double s = NAN;
-        if (!t->is_over && (i < n_always || ki_tune_seconds(t) < until))
+        if (i < n_always || ki_tune_seconds(t) < until)
             KI_TRY(try_folds(t, way, &t->folds[0], n_folds, mark, n_marks, until, err));
         KI_TRY(best_mark(t, way, mark, n_marks, &s, err));
         if (!isnan(s)) enter(ret, ways[i], s);
@@ -245,7 +245,64 @@ static kith_status decide(ki_tune *t, const field *left, kith_error *err) {
     return KITH_OK;
 }
 
+/* ---- what an earlier call with as many minutes came to ---- */
+
+static const char *const kept_keys[] = {"best", "steps of the best", "winner", "steps of the winner"};
+
+static const char *key_of(const ki_tune *t, const char *what, char *buf, size_t bytes) {
+    ki_snprintf(buf, bytes, "%s, %.6g minutes", what, t->seconds_allowed / 60);
+    return buf;
+}
+
+kith_status ki_tune_end(ki_tune *t, kith_error *err) {
+    const double values[] = {t->best, (double)t->way[t->best].steps, t->winner,
+                             (double)t->way[t->winner].steps};
+    char key[96];
+    double ignored = 0;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        KI_TRY(ki_tune_decide(t, key_of(t, kept_keys[i], key, sizeof key), values[i], &ignored, err));
+    return KITH_OK;
+}
+
+bool ki_tune_has_ended(const ki_tune *t) {
+    char key[96];
+    return ki_tune_has_decided(t, key_of(t, kept_keys[3], key, sizeof key));
+}
+
+static kith_status recall_end(ki_tune *t, kith_error *err) {
+    double value[4] = {0}, gain = 0, steps = 0;
+    char key[96];
+    bool is_better = false;
+    ki_tune_difference by = {0};
+    for (int i = 1; i < t->n_ways; i++)
+        KI_TRY(best_mark(t, &t->way[i], second_marks, n_second_marks(t), &gain, err));
+    if (ki_tune_has_decided(t, "steps to train all"))
+        KI_TRY(ki_tune_decide(t, "steps to train all", 0, &steps, err));
+    for (int i = 1; i < t->n_ways; i++) {
+        if (t->way[i].is_fine) t->way[i].steps = (int64_t)steps;
+    }
+    for (int i = 0; i < 4; i++)
+        KI_TRY(ki_tune_decide(t, key_of(t, kept_keys[i], key, sizeof key), 0, &value[i], err));
+    for (int i = 0; i < 4; i += 2) {
+        if (!(value[i] >= 0) || value[i] >= t->n_ways)
+            return ki_fail(err, KITH_EFORMAT, "%s/tried.jsonl names way %g; there are %d", t->folder,
+                           value[i], t->n_ways);
+    }
+    t->best = (int)value[0];
+    t->way[t->best].steps = (int64_t)value[1];
+    t->winner = (int)value[2];
+    t->way[t->winner].steps = (int64_t)value[3];
+    const int shown = t->winner ? t->winner : t->best;
+    KI_TRY(judge(t, shown, ALL_FOLDS, &is_better, &by, err));
+    if (shown) say_why(t, &t->way[shown], &by, t->winner != 0);
+    return KITH_OK;
+}
+
 kith_status ki_tune_search(ki_tune *t, kith_error *err) {
+    if (t->is_over) {
+        KI_TRY(recall_end(t, err));
+        return ki_tune_curve(t, err);
+    }
     field left;
     KI_TRY(try_folds(t, &t->way[0], &t->folds[0], KI_TUNE_MOST_FOLDS, NULL, 0, 0, err));
     KI_TRY(halve(t, &left, err));
