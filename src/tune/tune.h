@@ -97,7 +97,7 @@ typedef struct ki_tune {
     int64_t n_features, n_views, own; /* own: size of the model's own embedding layer; 0: it has none */
     double seconds_of_view;           /* of all photos that train, once through the network */
     double seconds_of_step;           /* of training the network, measured by fine.c */
-    char busy[48];
+    char busy[128];
     bool must_stop,
         is_over; /* asked to stop; an earlier call has used these minutes: what is known decides, nothing more is tried */
     ki_items learn; /* items that train or validate */
