@@ -121,9 +121,27 @@ static void tell(ki_tune *t, const char *round, const field *f) {
                 ki_tune_describe(&t->way[f->way[0]], text, sizeof text));
 }
 
-/* Longer lengths only where there are minutes for them. */
-static int n_second_marks(const ki_tune *t) {
-    return t->seconds_allowed < 45 ? 3 : t->seconds_allowed < 150 ? 4 : 5;
+/* The last length is tried only with ways that were best at the one before. */
+enum { N_MARKS = sizeof second_marks / sizeof second_marks[0] };
+
+static int n_second_marks(const ki_tune *t) { return t->seconds_allowed < 45 ? N_MARKS - 2 : N_MARKS - 1; }
+
+static kith_status try_longer(ki_tune *t, field *f, double until, kith_error *err) {
+    int n = 0;
+    const int64_t last = second_marks[n_second_marks(t) - 1];
+    const field before = *f;
+    f->n = 0;
+    for (int i = 0; i < before.n; i++) {
+        ki_tune_way *way = &t->way[before.way[i]];
+        double s = before.score[i];
+        if (way->steps == last && n < N_LAST && ki_tune_seconds(t) < until) {
+            KI_TRY(try_folds(t, way, &t->folds[0], KI_TUNE_MOST_FOLDS, second_marks, N_MARKS, until, err));
+            KI_TRY(best_mark(t, way, second_marks, N_MARKS, &s, err));
+            n++;
+        }
+        enter(f, before.way[i], s);
+    }
+    return KITH_OK;
 }
 
 /* The k-th way of each start, then the next ones: a search that is cut short has seen something of all kinds. */
@@ -153,6 +171,7 @@ static kith_status halve(ki_tune *t, field *ret, kith_error *err) {
     const int n_on = first.n < N_SECOND ? first.n : N_SECOND;
     KI_TRY(play(t, first.way, n_on, 1, KI_TUNE_MOST_FOLDS, second_marks, n_second_marks(t),
                 began + 0.5 * left, ret, err));
+    KI_TRY(try_longer(t, ret, began + 0.5 * left, err));
     tell(t, "second round", ret);
     return KITH_OK;
 }
@@ -274,8 +293,7 @@ static kith_status recall_end(ki_tune *t, kith_error *err) {
     char key[96];
     bool is_better = false;
     ki_tune_difference by = {0};
-    for (int i = 1; i < t->n_ways; i++)
-        KI_TRY(best_mark(t, &t->way[i], second_marks, n_second_marks(t), &gain, err));
+    for (int i = 1; i < t->n_ways; i++) KI_TRY(best_mark(t, &t->way[i], second_marks, N_MARKS, &gain, err));
     if (ki_tune_has_decided(t, "steps to train all"))
         KI_TRY(ki_tune_decide(t, "steps to train all", 0, &steps, err));
     for (int i = 1; i < t->n_ways; i++) {
