@@ -40,7 +40,7 @@ static kith_status try_part(ki_tune *t, const ki_tune_part *part, int fold, bool
     const ki_tune_trial trial = {
         .way = way, .folds = &t->folds[1], .fold = fold, .part = *part, .mark = &way->steps, .n_marks = 1};
     kith_status status = KITH_OK;
-    if (!t->is_over) status = ki_tune_try(t, &trial, NULL, &why);
+    if (!t->is_over && ki_tune_left(t) > 0) status = ki_tune_try(t, &trial, NULL, &why);
     *ret_is_there =
         status == KITH_OK && ki_tune_find(t, ki_tune_trial_name(&trial, name, sizeof name), way->steps, NULL);
     if (status == KITH_OK || status == KITH_EINVAL) return KITH_OK;
@@ -151,9 +151,22 @@ static kith_status advise(ki_tune *t, kith_error *err) {
     return status;
 }
 
+/* What matters most comes first: a part that there is no time for has no point. */
+static kith_status try_parts(ki_tune *t, kith_error *err) {
+    static const int order[] = {HALF, HALF_OF_PHOTOS, QUARTER};
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        const ki_tune_part *part = &parts[order[i]];
+        bool ignored = false;
+        if (t->folds[1].by_photo && !part->of_photos) continue;
+        for (int f = 0; f < t->folds[1].n; f++) KI_TRY(try_part(t, part, f, &ignored, err));
+    }
+    return KITH_OK;
+}
+
 kith_status ki_tune_curve(ki_tune *t, kith_error *err) {
     kith_status status = KITH_OK;
     bool *is_seen = NULL;
+    if (t->way[t->best].objective) KI_TRY(try_parts(t, err));
     t->n_points = 0;
     KI_CHECK(ki_alloc_or(&is_seen, t->set->n_classes, sizeof *is_seen, "classes", err));
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && t->way[t->best].objective; i++) {

@@ -41,8 +41,6 @@ void ki_tune_list(ki_tune *t) {
         add(t, way->name, best, way->objective, 3e-4, way->optim);
     for (int i = 0; i < 3 && (way = ki_usual_head_at(i)); i++)
         add(t, way->name, KI_TUNE_WHITE, way->objective, 3e-4, way->optim);
-    for (int i = 0; t->own && i < 2 && (way = ki_usual_head_at(i)); i++)
-        add(t, way->name, KI_TUNE_AXES, way->objective, 3e-4, way->optim);
     for (int i = 0; (way = ki_usual_fine_at(i)); i++) {
         ki_tune_way *fine = add(t, way->name, best, way->objective, 1e-4, way->optim);
         fine->is_fine = true;
