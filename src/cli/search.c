@@ -55,6 +55,7 @@ static kith_status ask(const search_command *c, kith_error *err) {
     search_queries queries = {0};
     kith_status status = search_open(c, &collection, err);
     if (status == KITH_OK) status = need_rates(c, collection, err);
+    if (status == KITH_OK) cli_say_rates(kith_index_calibration(kith_collection_index(collection)));
     if (status == KITH_OK) status = search_queries_ask(c, collection, &queries, err);
     if (status == KITH_OK) status = search_print(c, collection, &queries, err);
     search_queries_release(&queries);

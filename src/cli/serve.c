@@ -27,6 +27,17 @@ static void wait_for_end(ki_server *server, const sigset_t *signals) {
     pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
 }
 
+/* Those of the index as far as it is made, otherwise those that it will begin with. */
+static void say_rates(const ki_serve_options *o) {
+    kith_index *index = NULL;
+    kith_calibration curve;
+    if (kith_index_open(o->index, KITH_INDEX_READ, &index, NULL) == KITH_OK)
+        cli_say_rates(kith_index_calibration(index));
+    else if (kith_model_curve(kith_photos_model(o->photos), KITH_COSINE, &curve, NULL) == KITH_OK)
+        cli_say_rates(&curve);
+    kith_index_free(index);
+}
+
 /* With a folder of photos in place of the index, the server keeps its index in line with it. */
 static kith_status take_photos(ki_serve_options *o, const char *folder, const char *cache,
                                kith_model_identity *who, kith_error *err) {
@@ -36,6 +47,7 @@ static kith_status take_photos(ki_serve_options *o, const char *folder, const ch
     o->index = kith_photos_index(o->photos);
     o->model.weights = who->file; /* where it lies now */
     o->model.side = 0;
+    say_rates(o);
     return KITH_OK;
 }
 
