@@ -1,6 +1,8 @@
 /* Opening photos, and waiting for their index. */
 #include "cli/photos.h"
 
+#include <string.h>
+
 #include "cli/images.h"
 
 kith_status cli_photos_open(const char *folder, const char *cache, const kith_model_options *model,
@@ -48,4 +50,21 @@ kith_status cli_photos_sync(kith_photos *photos, kith_error *err) {
     }
     kith_sync_report_release(&report);
     return status;
+}
+
+/* The index is CACHE/photos/NAME/index, and NAME has no sign that a shell minds. */
+int cli_photos_fail(const kith_photos *photos, const char *cache, kith_error *err) {
+    const char *index = photos ? kith_photos_index(photos) : NULL;
+    char name[80], quoted[128] = "";
+    if (!index || (err->status != KITH_EFORMAT && err->status != KITH_EUNSUPPORTED) ||
+        !strstr(err->message, index))
+        return cli_fail(err);
+    const char *slash = strrchr(index, '/'), *at = slash;
+    while (at > index && at[-1] != '/') at--;
+    if (cache && cli_quote(cache, quoted, sizeof quoted) >= sizeof quoted)
+        snprintf(quoted, sizeof quoted, "DIR");
+    snprintf(name, sizeof name, "%.*s", (int)(slash - at), at);
+    snprintf(err->hint, sizeof err->hint, "remove it, and it is made anew: kith cache %s%s%s--remove %s",
+             cache ? "--cache " : "", quoted, cache ? " " : "", name);
+    return cli_fail(err);
 }

@@ -185,6 +185,7 @@ int cmd_search(int argc, char **argv) {
     if (status == CLI_RUN && kith_photos_are(c->index)) status = take_photos(c);
     if (status != CLI_RUN) return status;
     const kith_status done = a.duplicates ? search_duplicates(c, &err) : ask(c, &err);
+    status = done == KITH_OK ? CLI_OK : cli_photos_fail(c->photos, c->cache, &err);
     kith_photos_free(c->photos);
-    return done == KITH_OK ? CLI_OK : cli_fail(&err);
+    return status;
 }

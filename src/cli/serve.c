@@ -61,10 +61,11 @@ static void block_signals(sigset_t *signals) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-static int serve(const ki_serve_options *options, const sigset_t *signals) {
+static int serve(const ki_serve_options *options, const char *cache, const sigset_t *signals) {
     ki_server *server = NULL;
     kith_error err = {0};
-    if (ki_server_start(options, &server, &err) != KITH_OK) return cli_fail(&err);
+    if (ki_server_start(options, &server, &err) != KITH_OK)
+        return cli_photos_fail(options->photos, cache, &err);
     wait_for_end(server, signals);
     ki_server_drain(server);
     ki_server_free(server);
@@ -160,7 +161,7 @@ int cmd_serve(int argc, char **argv) {
         kith_photos_free(o.photos);
         return cli_fail(&err);
     }
-    const int status = serve(&o, &signals);
+    const int status = serve(&o, cache, &signals);
     kith_photos_free(o.photos);
     return status;
 }

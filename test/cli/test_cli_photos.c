@@ -206,6 +206,32 @@ static void test_the_cache(void **state) {
                    1, "XDG_CACHE_HOME");
 }
 
+/* A damaged index is no loss: what to type is in the line, and works. */
+static void test_a_damaged_index(void **state) {
+    (void)state;
+    static const char ask[] = "$K search photos photos/glyph00001/00001.png -k 1",
+                      damage[] =
+                          "cd %s/photos/photos-*/index && printf x | dd of=$(ls *.segment | head -1) bs=1 "
+                          "seek=9000 conv=notrunc 2>/dev/null";
+    char script[512];
+    assert_done(kith("%s", ask), "1.0000");
+    snprintf(script, sizeof script, damage, "caches/kith");
+    assert_done(kith("%s", script), "");
+    assert_refused(kith("%s 2>&1 | grep -v model:; false", ask), 1, "is damaged: bytes 8192 to 9");
+    assert_said("(remove it, and it is made anew: kith cache --remove photos-");
+    assert_refused(kith("$K serve photos --port 0 2>&1 | grep -v model:; false"), 1,
+                   "kith cache --remove photos-");
+    assert_done(kith("%s 2>&1 | sed 's/.*: kith \\(cache[^)]*\\))/$K \\1/' | tail -1 > mend; . ./mend", ask),
+                "1 entry removed");
+    assert_done(kith("%s", ask), "1.0000");
+    /* Elsewhere. */
+    assert_done(kith("%s --cache 'my cache'", ask), "1.0000");
+    assert_done(kith("for f in 'my cache'/photos/photos-*/index/manifest.json; do echo { > \"$f\"; done"),
+                "");
+    assert_refused(kith("%s --cache 'my cache' 2>&1 | grep -v model:; false", ask), 1, "--remove photos-");
+    assert_said("kith cache --cache ");
+}
+
 /* Another model of the same name: the index goes on with its own, and says so; renewed, it has the new one. */
 static void test_another_general(void **state) {
     (void)state;
@@ -233,6 +259,7 @@ int main(void) {
         cmocka_unit_test_setup(test_rates_at_another_size, begin),
         cmocka_unit_test_setup(test_searching_photos, begin),
         cmocka_unit_test_setup(test_the_cache, begin),
+        cmocka_unit_test_setup(test_a_damaged_index, begin),
         cmocka_unit_test_setup(test_another_general, begin),
     };
     return cmocka_run_group_tests_name("cli_photos", tests, NULL, testing_tear_down);
