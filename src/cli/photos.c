@@ -38,10 +38,15 @@ kith_status cli_photos_sync(kith_photos *photos, kith_error *err) {
     cli_progress_begin(&progress, "indexing", 0);
     kith_status status = kith_photos_sync(photos, &options, &report, err);
     cli_progress_end(&progress);
-    if (status == KITH_OK || status == KITH_ECANCELED)
+    const bool has_none = status == KITH_OK && report.n_bad == report.n_files;
+    if ((status == KITH_OK && !has_none) || status == KITH_ECANCELED)
         cli_report_bad(report.n_bad, report.n_named > 0 ? report.bad[0] : "");
     if (status == KITH_OK && report.n_files == 0)
         status = cli_error(err, KITH_ENOTFOUND, NULL, "%.300s holds no photos", kith_photos_folder(photos));
+    else if (has_none)
+        status = cli_error(
+            err, KITH_EFORMAT, NULL, "no photo of %lld in %.160s can be read; the first: %.200s",
+            (long long)report.n_files, kith_photos_folder(photos), report.n_named > 0 ? report.bad[0] : "");
     if (report.reason == KITH_SYNC_BUSY) {
         const int64_t n = count_ready(photos);
         fprintf(stderr, "kith: another process is indexing these photos; searching the %lld that %s ready\n",

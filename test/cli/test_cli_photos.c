@@ -172,6 +172,15 @@ static void test_searching_photos(void **state) {
     assert_refused(kith("$K search photos nowhere.png 2>&1 | tail -1; false"), 1, "nowhere.png");
     assert_refused(kith("mkdir none; $K search none photos/new.png 2>&1 | grep -v model:; false"), 1,
                    "none holds no photos");
+    for (int i = 0; i < 2; i++) /* also when nothing is new */
+        assert_refused(kith("mkdir -p bad/a && echo x > bad/a/1.jpg && echo y > bad/a/2.jpg; $K search bad "
+                            "photos/new.png 2>&1 | "
+                            "grep -v model: | grep -v warning:; false"),
+                       1, "/bad can be read; the first: ");
+    assert_said("kith: no photo of 2 in ");
+    assert_int_equal(kith("$K search bad photos/new.png"), 1);
+    assert_done(kith("timeout 3 $K serve none --port 0; true"), "warning: ");
+    assert_said("/none holds no photos; those that come can be searched");
     assert_refused(kith("$K search photos photos/new.png --cache models/general.safetensors 2>&1 | grep -v "
                         "model:; false"),
                    1, "--cache DIR");
