@@ -67,7 +67,12 @@ static const ki_schema_field map[] = {
     {0}};
 
 static const ki_schema_field explanation[] = {
-    {"score", "number", NULL, false}, {"query", "Map", NULL, false}, {"hit", "Map", NULL, false}, {0}};
+    {"score", "number", NULL, false},
+    {"estimate", "string?", "null: both maps sum to the score; otherwise what they are instead, and why",
+     false},
+    {"query", "Map", NULL, false},
+    {"hit", "Map", NULL, false},
+    {0}};
 
 static const ki_schema_field duplicate[] = {
     ITEM_FIELDS,
