@@ -69,10 +69,14 @@ static kith_status check_heads(const ki_net *net, kith_error *err) {
         return ki_fail(err, KITH_EINVAL, "number of heads is %lld; wanted 1 to %d", (long long)net->heads,
                        MOST_HEADS);
     if (net->heads == 1) return KITH_OK;
-    if (!net->backbone->tower.first)
-        return ki_fail(err, KITH_EUNSUPPORTED,
-                       "%s names no place where heads could begin; wanted 1 head, found %lld",
-                       net->backbone->name, (long long)net->heads);
+    if (!net->backbone->tower.first) {
+        ki_fail(err, KITH_EUNSUPPORTED,
+                "%s names no place where heads could begin; wanted 1 head, found %lld", net->backbone->name,
+                (long long)net->heads);
+        return ki_hint(
+            err, KITH_EUNSUPPORTED,
+            "an ensemble wants a network of convolutions: leave model.heads out, or take another one");
+    }
     if (net->embedding % net->heads != 0)
         return ki_fail(err, KITH_EINVAL, "embedding size is %lld; wanted a multiple of the %lld heads",
                        (long long)net->embedding, (long long)net->heads);
