@@ -71,7 +71,8 @@ typedef struct ki_card_content {
     size_t n_variants;
     const ki_card_entry *last;
     size_t n_last;
-    const kith_card_facts *facts; /* NULL: none */
+    const kith_card_facts *facts;        /* NULL: none */
+    const kith_calibration *calibration; /* written as `error_rates`; NULL or without points: not */
 } ki_card_content;
 
 /* Into the object that is open. */

@@ -65,6 +65,7 @@ static void test_what_a_run_leaves(void **state) {
                                         "run.json",
                                         "log.jsonl",
                                         "log.csv",
+                                        "MODEL.md",
                                         "best.safetensors",
                                         "model.safetensors",
                                         "split.csv",
