@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/atomic.h"
@@ -13,6 +12,7 @@
 #include "base/text.h"
 #include "data/dataset/table.h"
 #include "embed/embedder.h"
+#include "io/tar_file.h"
 #include "kith/eval.h"
 #include "tune/tune.h"
 
@@ -87,9 +87,9 @@ static kith_status find_duplicates(look *k, kith_error *err) {
     if (k->set->pixels) return KITH_OK;
     KI_CHECK(ki_zalloc_or(&files, k->set->n_items + 1, sizeof *files, "files", err));
     for (size_t i = 0; i < k->set->n_items; i++) {
-        struct stat info;
-        if (stat(k->set->item[i].path, &info) != 0) continue;
-        files[n++] = (file){.bytes = (int64_t)info.st_size, .item = i};
+        int64_t bytes = 0;
+        if (!ki_member_look(k->set->item[i].path, &bytes, NULL)) continue;
+        files[n++] = (file){.bytes = bytes, .item = i};
     }
     qsort(files, n, sizeof *files, by_size);
     hash_equal_sizes(files, n, k->set);
