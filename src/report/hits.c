@@ -155,7 +155,7 @@ static void put_head(painter *p) {
     ki_buffer *to = p->to;
     ki_page_begin(to);
     ki_buffer_escaped(to, p->page->title);
-    ki_buffer_put(to, " · kith search");
+    ki_buffer_put(to, " · kith");
     ki_page_style(to);
     ki_buffer_put(to, "%s</style>\n</head>\n<body>\n<header>\n<h1>", style);
     ki_buffer_escaped(to, p->page->title);

@@ -231,6 +231,7 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                                           .device_comm = run->device_comm,
                                           .whole = run->batch,
                                           .n_micro = (int)r->optim.accumulate,
+                                          .chunk = r->batch.cached ? r->batch.chunk : 0,
                                           .format = batch_format(run),
                                           .transform = &run->train_transform,
                                           .frozen_bn = r->model.bn == 1,
@@ -414,10 +415,17 @@ static kith_status make_features(ki_train_state *run, kith_error *err) {
     return ki_frozen_features(run, err);
 }
 
+static kith_status open_record(ki_train_state *run, kith_error *err) {
+    const char *term[KI_MOST_TERMS];
+    ki_log_columns columns = {.term = term, .k = run->recipe->k, .n_k = run->recipe->n_k};
+    for (size_t i = 0; i < ki_objective_term_count(run->objective) && i < KI_MOST_TERMS; i++)
+        term[columns.n_terms++] = ki_objective_term_name(run->objective, i);
+    return ki_record_open(run->folder.path, run->at.log_bytes, run->at.step, &columns, &run->record, err);
+}
+
 /* The log and the loader. Takes over the sampler. */
 static kith_status start(ki_train_state *run, ki_sampler **sampler, kith_error *err) {
-    if (run->writes)
-        KI_TRY(ki_record_open(run->folder.path, run->at.log_bytes, run->at.step, &run->record, err));
+    if (run->writes) KI_TRY(open_record(run, err));
     ki_sampler *taken = *sampler;
     *sampler = NULL;
     return start_loader(run, taken, err);

@@ -29,8 +29,11 @@ typedef struct ki_sampler_settings {
     int64_t images;  /* balanced: images of each */
     int64_t size;    /* the others: images per batch */
     int small;       /* balanced: what to do with classes that have fewer than `images` images */
+    int64_t buffer;  /* shuffled: images that are mixed with each other; 0: all */
     bool partial;    /* shuffled: use the incomplete last batch, too */
     bool cut;        /* whole_classes: fill every batch by cutting the last class in two */
+    bool cached;     /* not the sampler's: the network computes a batch in chunks … */
+    int64_t chunk;   /* … of so many images (train/learner.h) */
 } ki_sampler_settings;
 
 extern const ki_option ki_sampler_options[];
