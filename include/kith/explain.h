@@ -51,8 +51,8 @@ typedef struct kith_explanation {
  * rounding of doubles only (below 1e-12). From the cosine of the vectors, which are computed in float, the score differs by their
  * rounding: about 1e-7, and more where a device computes in bf16.
  *
- * Estimated are networks that pool by class, class_avg or attention, and those with a norm or a layer between their pool and their
- * vectors (ConvNeXt, MobileNetV3 with its head): each image is taken for the average of its last feature map, which says where the two look
+ * Estimated are networks that pool by class, class_avg or attention, and those with a layer and a function between their pool and
+ * their vectors (MobileNetV3 with its head): each image is taken for the average of its last feature map, which says where the two look
  * alike to the network, but not what its last layers made of that. `score` is that of the vectors.
  *
  * KITH_EUNSUPPORTED for the tap "map", whose vectors have no position that could be told from another. */

@@ -409,26 +409,42 @@ static void assert_estimated(kith_model *e, const kith_query_image *query, int64
     kith_explanation_release(&why);
 }
 
-/* What a network has behind its pool would be missing in the sum: it is estimated. One that has it only if its settings say so is exact
- * without it. */
+/* A norm behind the pool, which begins as 1 and 0 and would be missed. */
+static void shake_norm(kith_model *e) {
+    kith_model_param param;
+    for (int64_t i = 0; kith_model_param_at(e, i, &param); i++) {
+        float values[64];
+        kith_error err = {0};
+        if (!strstr(param.name, "head.norm.") || param.n > 64) continue;
+        ki_rng rng = ki_rng_at(9, KI_RNG_AUGMENT, (uint32_t)i, 0);
+        for (int64_t j = 0; j < param.n; j++) values[j] = (float)(ki_rng_double(&rng) + 0.5);
+        assert_ok(kith_model_param_set(e, i, values, &err), &err);
+    }
+}
+
+/* A norm behind the pool is in the sum. A layer with a function would be missing: what it makes is estimated. One that has it only if its
+ * settings say so is exact without it. */
 static void test_what_is_behind_a_pool(void **state) {
     (void)state;
     static const struct {
         const char *backbone, *settings, *pool, *why_not; /* NULL: it is exact */
+        int64_t heads;
     } rows[] = {
-        {"convnext_t", "width=8,depth=2,blocks=1", NULL,
-         "convnext_t has more than a pool between its map and its vectors ("},
-        {"convnext_v2_t", "width=8,depth=2,blocks=1", "gem", "convnext_v2_t has more than a pool"},
-        {"mobilenet_v3_large", "width=0.25", NULL, "mobilenet_v3_large has more than a pool"},
-        {"mobilenet_v3_large", "width=0.25,head=false", NULL, NULL},
-        {"efficientnet_b0", "width=0.25,depth=0.25", NULL, NULL},
-        {"swin_t", "width=32,depth=1,window=2", NULL, NULL},
-        {"vit_t", "depth=2,width=32,heads=2,grid=4", NULL, NULL},
-        {"vit_t", "depth=2,width=32,heads=2,grid=4", "gem", NULL},
-        {"vit_t", "depth=2,width=32,heads=2,grid=4", "class", "the vectors are pooled by 'class'"},
-        {"vit_t", "depth=2,width=32,heads=2,grid=4", "class_avg", "the vectors are pooled by 'class_avg'"},
+        {"convnext_t", "width=8,depth=2,blocks=1", NULL, NULL, 0},
+        {"convnext_t", "width=8,depth=2,blocks=1", "max", NULL, 0},
+        {"convnext_t", "width=8,depth=2,blocks=1", NULL, NULL, 2},
+        {"convnext_v2_t", "width=8,depth=2,blocks=1", "gem", NULL, 0},
+        {"mobilenet_v3_large", "width=0.25", NULL,
+         "mobilenet_v3_large has more than a pool between its map and its vectors (", 0},
+        {"mobilenet_v3_large", "width=0.25,head=false", NULL, NULL, 0},
+        {"efficientnet_b0", "width=0.25,depth=0.25", NULL, NULL, 0},
+        {"swin_t", "width=32,depth=1,window=2", NULL, NULL, 0},
+        {"vit_t", "depth=2,width=32,heads=2,grid=4", NULL, NULL, 0},
+        {"vit_t", "depth=2,width=32,heads=2,grid=4", "gem", NULL, 0},
+        {"vit_t", "depth=2,width=32,heads=2,grid=4", "class", "the vectors are pooled by 'class'", 0},
+        {"vit_t", "depth=2,width=32,heads=2,grid=4", "class_avg", "the vectors are pooled by 'class_avg'", 0},
         {"vit_t", "depth=2,width=32,heads=2,grid=4,kind=siglip", "attention",
-         "the vectors are pooled by 'attention'"}};
+         "the vectors are pooled by 'attention'", 0}};
     ki_bytes a = draw((drawing){SIDE, SIDE, 0, 0, SIDE, SIDE, 1}, false);
     ki_bytes b = draw((drawing){SIDE, SIDE, 0, 0, SIDE / 2, SIDE, 2}, false);
     const kith_query_image one = asked(&a), two = asked(&b), several[] = {one, two};
@@ -439,16 +455,19 @@ static void test_what_is_behind_a_pool(void **state) {
         how.backbone = rows[i].backbone;
         how.settings = rows[i].settings;
         how.pool = rows[i].pool;
+        how.heads = rows[i].heads;
         how.height = how.width = SIDE;
         how.embedding = 6;
         how.seed = 5;
         how.resize = "none";
         assert_ok(kith_model_open(&how, &e, &err), &err);
+        shake_norm(e);
         if (rows[i].why_not) {
             assert_estimated(e, &one, 1, &two, false, rows[i].why_not, rows[i].backbone);
             assert_estimated(e, several, 2, &two, true, rows[i].why_not, rows[i].backbone);
         } else {
             assert_explained(e, &one, 1, &two, NULL, rows[i].backbone);
+            assert_explained(e, several, 2, &two, NULL, rows[i].backbone);
         }
         kith_model_free(e);
     }
