@@ -16,6 +16,7 @@
 #include "io/lock.h"
 #include "io/yaml.h"
 #include "kith/experimental/reproduce.h"
+#include "reproduce/grid.h"
 #include "reproduce/list.h"
 #include "reproduce/outcome.h"
 #include "reproduce/page.h"
@@ -35,6 +36,7 @@ kith_status ki_reproduce_check(const kith_reproduce_options *o, kith_error *err)
 typedef struct job {
     const ki_list_row *row;
     int64_t seed;
+    size_t pass; /* of the list's order */
 } job;
 
 typedef struct reproduction {
@@ -79,13 +81,14 @@ static bool is_wanted(const reproduction *r, const ki_list_row *row) {
     return false;
 }
 
-static kith_status add_job(reproduction *r, const ki_list_row *row, int64_t seed, kith_error *err) {
+static kith_status add_job(reproduction *r, const ki_list_row *row, int64_t seed, size_t pass,
+                           kith_error *err) {
     if (*row->of || !is_wanted(r, row)) return KITH_OK;
     for (size_t i = 0; i < r->n_jobs; i++) {
         if (r->job[i].row == row && r->job[i].seed == seed) return KITH_OK;
     }
     KI_TRY(ki_grow(&r->job, &r->jobs_capacity, r->n_jobs + 1, sizeof *r->job, "runs", err));
-    r->job[r->n_jobs++] = (job){row, seed};
+    r->job[r->n_jobs++] = (job){row, seed, pass};
     return KITH_OK;
 }
 
@@ -96,21 +99,29 @@ static bool is_in_pass(const ki_list_pass *pass, const ki_list_row *row) {
     return false;
 }
 
-static kith_status add_pass(reproduction *r, const ki_list_pass *pass, kith_error *err) {
+static kith_status add_pass(reproduction *r, const ki_list_pass *pass, size_t number, kith_error *err) {
     int64_t n = r->options->seeds, said = 0;
+    size_t n_rungs = 1;
     if (pass && ki_parse_int64(pass->seeds, &said) && said < n) n = said;
-    for (int64_t k = 0; k < n; k++) {
-        for (size_t i = 0; i < r->list.n_rows; i++) {
-            const ki_list_row *row = &r->list.row[i];
-            if (!pass || is_in_pass(pass, row)) KI_TRY(add_job(r, row, r->options->seed_from + k, err));
+    for (size_t i = 0; i < r->list.n_grids; i++) {
+        if (r->list.grid[i].n_rungs > n_rungs) n_rungs = r->list.grid[i].n_rungs;
+    }
+    /* A round of halving wants all seeds of the one before. */
+    for (size_t rung = 0; rung < n_rungs; rung++) {
+        for (int64_t k = 0; k < n; k++) {
+            for (size_t i = 0; i < r->list.n_rows; i++) {
+                const ki_list_row *row = &r->list.row[i];
+                if (row->rung == rung && (!pass || is_in_pass(pass, row)))
+                    KI_TRY(add_job(r, row, r->options->seed_from + k, number, err));
+            }
         }
     }
     return KITH_OK;
 }
 
 static kith_status plan(reproduction *r, kith_error *err) {
-    for (size_t i = 0; i < r->list.n_passes; i++) KI_TRY(add_pass(r, &r->list.pass[i], err));
-    if (r->list.n_passes == 0) KI_TRY(add_pass(r, NULL, err));
+    for (size_t i = 0; i < r->list.n_passes; i++) KI_TRY(add_pass(r, &r->list.pass[i], i, err));
+    if (r->list.n_passes == 0) KI_TRY(add_pass(r, NULL, 0, err));
     r->summary->n = (int)r->n_jobs;
     if (r->n_jobs > 0) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "no row of %s matches '%.80s'", r->options->list,
@@ -133,7 +144,7 @@ typedef struct run {
 } run;
 
 static bool is_of_machine(const char *set) {
-    static const char *const keys[] = {"data.root=",  "model.weights=", "loader.",
+    static const char *const keys[] = {"data.root=",  "data.features=", "model.weights=", "loader.",
                                        "checkpoint.", "threads=",       "log_every="};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         if (strncmp(set, keys[i], strlen(keys[i])) == 0) return true;
@@ -154,7 +165,7 @@ static kith_status hash_experiment(run *u, const char *path, kith_error *err) {
     const char *sets[MOST_SETS + 3];
     memcpy(sets, u->set, n * sizeof *sets);
     sets[n++] = "seed=0";
-    sets[n++] = "data.root=anywhere";
+    sets[n++] = u->recipe->is_features ? "data.features=anywhere" : "data.root=anywhere";
     if (*u->recipe->model.weights) sets[n++] = "model.weights=anywhere";
     KI_TRY(ki_recipe_read(&(ki_recipe_source){.path = path, .sets = sets, .n_sets = n}, &plain, err));
     hash_text(ki_recipe_identity(plain), u->origin.experiment);
@@ -171,6 +182,36 @@ static kith_status check_recipe(const ki_recipe *recipe, kith_error *err) {
         return ki_fail(err, KITH_EINVAL,
                        "the recipe has folds or seeds; wanted a recipe of one run (--seeds repeats it)");
     return KITH_OK;
+}
+
+static bool is_above_0(const ki_value *v) {
+    double number = 0;
+    return v && v->kind == KI_VALUE_SCALAR && ki_parse_double(v->text, &number) && number > 0;
+}
+
+/* Does a data section hold out classes for validation? */
+static bool holds_out(const ki_value *data) {
+    if (data && data->kind == KI_VALUE_LIST) {
+        for (const ki_value *v = data->first; v; v = v->next) {
+            if (holds_out(v)) return true;
+        }
+        return false;
+    }
+    const ki_value *split = ki_value_get(data, "split");
+    return is_above_0(ki_value_get(data, "validation")) || is_above_0(ki_value_get(data, "folds")) ||
+           (split && split->kind == KI_VALUE_SCALAR && *split->text);
+}
+
+/* A grid looks at validation classes only. */
+static kith_status check_grid_recipe(const ki_recipe *recipe, kith_error *err) {
+    if (recipe->eval.test || recipe->eval.watch_test)
+        return ki_fail(
+            err, KITH_EINVAL,
+            "eval.test or eval.watch_test is true; a grid is chosen by validation classes, and does "
+            "not look at the test classes");
+    if (holds_out(recipe->data)) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "no classes are held out; wanted data.validation for a grid to be chosen by");
+    return ki_hint(err, KITH_EINVAL, "data.validation: 0.2 holds out a fifth of the training classes");
 }
 
 static kith_status add_set(run *u, const char *set, kith_error *err) {
@@ -205,6 +246,7 @@ static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
     KI_TRY(ki_recipe_read(&(ki_recipe_source){.path = path.s, .sets = u->set, .n_sets = u->n_sets},
                           &u->recipe, err));
     KI_TRY(check_recipe(u->recipe, err));
+    if (row->in) KI_TRY(check_grid_recipe(u->recipe, err));
     KI_TRY(kith_file_hash(path.s, u->origin.recipe_hash, err));
     KI_TRY(hash_experiment(u, path.s, err));
     /* A folder of its own for every recipe: an interrupted run is resumed only when it is this one. */
@@ -385,6 +427,111 @@ static kith_status fail_run(reproduction *r, const run *u, const kith_error *why
     return ki_outcome_write_failure(u->failure.s, &u->origin, why, err);
 }
 
+/* ---- halving ---- */
+
+/* What a run of a grid came to: NaN if it failed. *ret_missing: there is no result yet, or it is one of another recipe. */
+static kith_status score_of(const reproduction *r, const job *j, double *ret_score, bool *ret_missing,
+                            kith_error *err) {
+    kith_status status;
+    ki_arena arena = {0};
+    ki_outcome there = {0};
+    run *u = NULL;
+    *ret_score = NAN;
+    *ret_missing = false;
+    KI_CHECK(ki_zalloc_or(&u, 1, sizeof *u, "a run", err));
+    u->job = j;
+    u->claimed = -1;
+    status = open_run(r, u, err);
+    if (status != KITH_OK && status != KITH_ENOMEM) { /* its turn has said what is wrong with it */
+        status = KITH_OK;
+        goto done;
+    }
+    KI_CHECK(status);
+    if (ki_is_file("%s", u->result.s)) {
+        KI_CHECK(ki_outcome_read(u->result.s, &arena, &there, err));
+        *ret_missing = strcmp(there.experiment, u->origin.experiment) != 0;
+        *ret_score = ki_outcome_real(&there, "validation", j->row->in->by);
+    } else {
+        *ret_missing = !ki_is_file("%s", u->failure.s);
+    }
+done:
+    if (u) ki_recipe_free(u->recipe);
+    ki_free(u);
+    ki_arena_release(&arena);
+    return status;
+}
+
+/* Is it the first job of its seed that is about the grid, up to a pass? */
+static bool brings_seed(const reproduction *r, size_t i, const ki_list_grid *g, size_t pass) {
+    for (size_t j = 0; j <= i; j++) {
+        const job *other = &r->job[j];
+        if (other->row->in == g && other->pass <= pass && other->seed == r->job[i].seed) return j == i;
+    }
+    return false;
+}
+
+/* The mean over the seeds of the job's pass and those before. *ret_missing has memory of the caller, filled in where a
+ * result is missing. */
+static kith_status mean_score(const reproduction *r, const job *of, const ki_list_row *row, double *ret_mean,
+                              job *ret_missing, kith_error *err) {
+    double sum = 0, n = 0, score = NAN;
+    for (size_t i = 0; i < r->n_jobs && !ret_missing->row; i++) {
+        bool is_missing = false;
+        if (!brings_seed(r, i, of->row->in, of->pass)) continue;
+        const job wanted = {row, r->job[i].seed, of->pass};
+        KI_TRY(score_of(r, &wanted, &score, &is_missing, err));
+        if (is_missing) *ret_missing = wanted;
+        sum += score;
+        n++;
+    }
+    *ret_mean = n > 0 ? sum / n : NAN;
+    return KITH_OK;
+}
+
+/* Is the job's combination among those that go on to its round? ret_missing: a result that would have to be known; its row
+ * is NULL when there is none. */
+static kith_status goes_on(const reproduction *r, const job *j, bool *ret_goes_on, job *ret_missing,
+                           kith_error *err) {
+    const ki_list_grid *g = j->row->in;
+    kith_status status = KITH_OK;
+    bool *alive = NULL;
+    double *score = NULL;
+    *ret_missing = (job){0};
+    *ret_goes_on = true;
+    if (!g || j->row->rung == 0) return KITH_OK;
+    KI_CHECK(ki_alloc_or(&alive, g->n_settings, sizeof *alive, "a grid", err));
+    KI_CHECK(ki_zalloc_or(&score, g->n_settings, sizeof *score, "a grid", err));
+    for (size_t s = 0; s < g->n_settings; s++) alive[s] = true;
+    for (size_t rung = 0; rung < j->row->rung && !ret_missing->row; rung++) {
+        for (size_t s = 0; s < g->n_settings && !ret_missing->row; s++) {
+            const ki_list_row *row = &g->row[rung * g->n_settings + s];
+            if (alive[s]) KI_CHECK(mean_score(r, j, row, &score[s], ret_missing, err));
+        }
+        if (!ret_missing->row) ki_grid_halve(g, score, alive);
+    }
+    *ret_goes_on = !ret_missing->row && alive[j->row->setting];
+done:
+    ki_free(alive);
+    ki_free(score);
+    return status;
+}
+
+/* *ret_is_out: the job is left out of its grid, or has to wait. */
+static kith_status leave_out(reproduction *r, const job *j, bool *ret_is_out, kith_error *err) {
+    job missing = {0};
+    bool is_in = true;
+    KI_TRY(goes_on(r, j, &is_in, &missing, err));
+    *ret_is_out = !is_in;
+    if (is_in) return KITH_OK;
+    char text[200] = "";
+    if (missing.row)
+        ki_snprintf(text, sizeof text, "%s-seed%lld", missing.row->name, (long long)missing.seed);
+    ++*(missing.row ? &r->summary->n_waiting : &r->summary->n_dropped);
+    tell(r, &(kith_reproduce_event){.kind = missing.row ? KITH_REPRODUCE_WAITS : KITH_REPRODUCE_DROPPED,
+                                    .text = text});
+    return KITH_OK;
+}
+
 /* Is the run to be done, now and here? The first rank decides. */
 static kith_status decide(reproduction *r, run *u, bool *ret_is_mine, bool *ret_runs, kith_error *err) {
     char stem[256];
@@ -416,7 +563,10 @@ static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
     kith_status status;
     run u = {.job = j, .claimed = -1};
     kith_error why = {0};
-    bool is_mine = false, runs = false;
+    bool is_mine = false, runs = false, is_out = false;
+    status = ki_comm_is_first(r->comm) ? leave_out(r, j, &is_out, err) : KITH_OK;
+    KI_CHECK(ki_comm_agree_on(r->comm, status, &is_out, err));
+    if (is_out) goto done;
     status = ki_comm_agree(r->comm, open_run(r, &u, &why), &why);
     if (status == KITH_OK) {
         status = ki_comm_is_first(r->comm) ? decide(r, &u, &is_mine, &runs, err) : KITH_OK;
