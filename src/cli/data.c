@@ -325,7 +325,8 @@ int cmd_data(int argc, char **argv) {
             "Prints classes, images per class, image sizes, missing and unreadable files, and what is not "
             "read "
             "and why. In folders the folder below ROOT names the class, however deep the image lies.\n"
-            "The exit status is 1 when --check finds a file that cannot be read, or --doctor without -o "
+            "The exit status is 1 when no image can be read, when --check finds a file that cannot be read, "
+            "or --doctor without -o "
             "finds an "
             "error."};
     const int parsed = cli_parse(&usage, &argc, argv);
@@ -351,6 +352,11 @@ int cmd_data(int argc, char **argv) {
     if (status == KITH_OK && r.json) status = print_json(&r, set, &f, &err);
     if (status == KITH_OK && !r.json) print_text(&r, set, &f);
     const bool is_bad = r.check && f.scan.n_bad > 0;
+    const int64_t n = status == KITH_OK ? kith_dataset_count(set) : 0;
+    if (n > 0 && f.scan.n_bad == n)
+        status =
+            cli_error(&err, KITH_EFORMAT, NULL, "no image of %jd in %.200s can be read; the first: %.200s",
+                      (intmax_t)n, r.source, f.scan.n_named > 0 ? f.scan.bad[0] : "");
     kith_scan_release(&f.scan);
     kith_dataset_free(set);
     if (status != KITH_OK) return cli_fail(&err);

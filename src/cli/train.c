@@ -278,24 +278,21 @@ int cmd_train(int argc, char **argv) {
         CLI_FLAG("quiet|q", &is_quiet, "no progress, only warnings and the result"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "PHOTOS|RECIPE.yaml|recipe:NAME|RUN",
+        .operands = "PHOTOS|RECIPE|recipe:NAME|RUN",
         .least = 1,
         .most = 1,
         .options = options,
         .details =
-            "PHOTOS is a folder of photos, one folder for each class (or train/ and test/ of such folders): "
-            "finds the\n"
-            "best model in --minutes (5), by trying ways to train on held-out classes, and says what it "
-            "brings.\n"
+            "PHOTOS is a folder of photos, one folder for each class (or train/ and test/ of such\n"
+            "folders): finds the best model in --minutes (5), by trying ways to train on held-out\n"
+            "classes, and says what it brings.\n"
             "The same command goes on where it was stopped.\n\n"
             "Trains the network the recipe describes and leaves everything in the run folder: the model,\n"
             "checkpoints, a log (log.jsonl, TensorBoard events), the result card (result.json) and\n"
-            "report.html. recipe:NAME is a recipe that came with kith (kith list recipes); so is NAME alone, "
-            "if\n"
-            "there is no file or folder of that name. Resume an interrupted run with `kith train RUN "
-            "--resume`: the model will have the "
-            "same bits as without\n"
-            "the interruption."};
+            "report.html. recipe:NAME is a recipe that came with kith (kith list recipes); so is NAME "
+            "alone,\n"
+            "if there is no file or folder of that name. Resume an interrupted run with\n"
+            "`kith train RUN --resume`: the model will have the same bits as without the interruption."};
     char *command = cli_command_text(argc, argv);
     const int status = cli_parse(&usage, &argc, argv);
     if (status != CLI_RUN) {

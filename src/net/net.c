@@ -36,11 +36,14 @@ static kith_status check_vectors(const ki_backbone *backbone, int64_t c, int64_t
     return KITH_OK;
 }
 
+int64_t ki_net_least_side(const ki_net *net) {
+    const ki_backbone *backbone = net->backbone;
+    return backbone->least_size_of ? backbone->least_size_of(net->settings) : backbone->least_size;
+}
+
 static kith_status check_input(const ki_net *net, kith_error *err) {
     const ki_backbone *backbone = net->backbone;
-    const int64_t c = net->c, h = net->h, w = net->w;
-    const int64_t least =
-        backbone->least_size_of ? backbone->least_size_of(net->settings) : backbone->least_size;
+    const int64_t c = net->c, h = net->h, w = net->w, least = ki_net_least_side(net);
     if (backbone->vector > 0) return check_vectors(backbone, c, h, w, err);
     if (backbone->channels > 0 && c != backbone->channels)
         return ki_fail(err, KITH_ESHAPE, "%s takes images of %lld channels, found %lld", backbone->name,

@@ -54,6 +54,8 @@ int64_t ki_objective_centers(const ki_objective *objective);
 ki_state *ki_objective_param(ki_objective *objective, size_t i);
 ki_state *ki_objective_param_named(ki_objective *objective, const char *name); /* NULL: none */
 void ki_objective_clear_diffs(ki_objective *objective);
+/* No warning of batches without a pair; they are counted all the same. */
+void ki_objective_hush(ki_objective *objective);
 
 /* Taps, KI_TAP_BIT of each, that terms need from all training images before the first step (0: none), and passing
  * one to the terms, which changes parameters. KITH_EINVAL names a label outside the classes. */

@@ -17,7 +17,8 @@ kith_status ki_frozen_features(ki_train_state *run, kith_error *err);
 
 /* What decides the features beside the images: the network's file, by its SHA-256 (without one its seed), and the recipe's input. The
  * caller frees it. */
-kith_status ki_frozen_identity(const ki_recipe *recipe, const char *weights_hash, char **ret, kith_error *err);
+kith_status ki_frozen_identity(const ki_recipe *recipe, const char *weights_hash, char **ret,
+                               kith_error *err);
 
 /* The network whose model file and card this run writes. */
 const ki_net *ki_train_model(const ki_train_state *run);

@@ -580,6 +580,12 @@ static kith_status check_objective(ki_recipe *r, kith_error *err) {
 /* A pair loss learns from two images of one class and one of another; a batch that cannot hold them teaches nothing. */
 static kith_status check_batch(const ki_recipe *r, kith_error *err) {
     const ki_sampler_settings *b = &r->batch;
+    const ki_value *chunk = ki_value_get(r->batch_map, "chunk");
+    if (chunk && chunk->kind != KI_VALUE_NULL && !b->cached) {
+        ki_fail(err, KITH_EINVAL, "batch: chunk %lld without cached: the network computes whole batches",
+                (long long)b->chunk);
+        return ki_hint(err, KITH_EINVAL, "write cached: true beside it, or leave chunk out");
+    }
     if (!ki_objective_needs_pairs(r->objective)) return KITH_OK;
     if (b->sampler == KI_SAMPLER_ROW_balanced) {
         if (b->classes >= 2 && b->images >= 2) return KITH_OK;

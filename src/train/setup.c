@@ -231,6 +231,7 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                                           .device_comm = run->device_comm,
                                           .whole = run->batch,
                                           .n_micro = (int)r->optim.accumulate,
+                                          .chunk = r->batch.cached ? r->batch.chunk : 0,
                                           .format = batch_format(run),
                                           .transform = &run->train_transform,
                                           .frozen_bn = r->model.bn == 1,

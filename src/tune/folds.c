@@ -1,5 +1,7 @@
 /* Which photos are held out: a part of the training classes in each fold or, where there are too few classes for that, a part of each
  * class's photos. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -69,21 +71,77 @@ kith_status ki_tune_make_folds(ki_tune *t, int number, int n, ki_tune_folds *ret
     return f.by_photo ? by_photo(t, ret, err) : by_class(t, ret, err);
 }
 
-/* Is the class among the first part of those that train, in an order of chance? A hash of its number decides. */
-static bool is_in_share(const ki_tune *t, int32_t label, double share) {
-    ki_rng rng = ki_rng_at((uint64_t)t->options->seed, KI_RNG_SPLIT, 0x5a4e, (uint32_t)label);
-    return share >= 1 || ki_rng_double(&rng) < share;
+/* ---- a part of the photos that train ---- */
+
+typedef struct draw {
+    int32_t group;
+    double key;
+    int64_t number; /* of a class or an item */
+} draw;
+
+static int by_group(const void *a, const void *b) {
+    const draw *x = a, *y = b;
+    if (x->group != y->group) return x->group < y->group ? -1 : 1;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
 }
 
-kith_status ki_tune_select(const ki_tune *t, const ki_tune_folds *f, int fold, bool held, double share,
-                           ki_items *ret, kith_error *err) {
+/* Of each group those with the smallest keys, `least` at least: smaller shares are parts of larger ones. */
+static void take_share(draw *d, int64_t n, double share, int64_t least, bool *is_in) {
+    qsort(d, (size_t)n, sizeof *d, by_group);
+    for (int64_t i = 0, end; i < n; i = end) {
+        for (end = i; end < n && d[end].group == d[i].group;) end++;
+        int64_t wanted = (int64_t)ceil(share * (double)(end - i));
+        if (wanted < least) wanted = least;
+        for (int64_t j = i; j < end && j - i < wanted; j++) is_in[d[j].number] = true;
+    }
+}
+
+static double key_of(const ki_tune *t, uint32_t what, int64_t number) {
+    ki_rng rng = ki_rng_at((uint64_t)t->options->seed, KI_RNG_SPLIT, what, (uint32_t)number);
+    return ki_rng_double(&rng);
+}
+
+/* Drops from the items all but a part of the classes, or of each class's photos. */
+static kith_status keep_part(const ki_tune *t, const ki_tune_part *part, ki_items *items, kith_error *err) {
+    kith_status status;
+    const ki_item *item = t->set->item;
+    const size_t room = part->of_photos ? t->set->n_items : t->set->n_classes;
+    draw *d = NULL;
+    bool *is_in = NULL, *is_seen = NULL;
+    int64_t n = 0, left = 0;
+    KI_CHECK(ki_alloc_or(&d, (size_t)items->n + 1, sizeof *d, "a draw", err));
+    KI_CHECK(ki_zalloc_or(&is_in, room, sizeof *is_in, "a draw", err));
+    KI_CHECK(ki_zalloc_or(&is_seen, room, sizeof *is_seen, "a draw", err));
+    for (int64_t i = 0; i < items->n; i++) {
+        const int64_t at = items->item[i], number = part->of_photos ? at : item[at].label;
+        if (is_seen[number]) continue;
+        is_seen[number] = true;
+        d[n++] = (draw){.group = part->of_photos ? item[at].label : 0,
+                        .key = key_of(t, part->of_photos ? 0x5a4f : 0x5a4e, number),
+                        .number = number};
+    }
+    take_share(d, n, part->share, 2, is_in);
+    for (int64_t i = 0; i < items->n; i++) {
+        const int64_t at = items->item[i];
+        if (is_in[part->of_photos ? at : item[at].label]) items->item[left++] = at;
+    }
+    items->n = left;
+done:
+    ki_free(d);
+    ki_free(is_in);
+    ki_free(is_seen);
+    return status;
+}
+
+kith_status ki_tune_select(const ki_tune *t, const ki_tune_folds *f, int fold, bool held,
+                           const ki_tune_part *part, ki_items *ret, kith_error *err) {
     *ret = (ki_items){0};
     KI_TRY(ki_alloc_or(&ret->item, (size_t)t->learn.n + 1, sizeof *ret->item, "items", err));
     for (int64_t i = 0; i < t->learn.n; i++) {
         const int64_t item = t->learn.item[i];
         if (!t->is_sound[item] || (f->fold_of[item] == fold) != held) continue;
-        if (!held && !is_in_share(t, f->by_photo ? (int32_t)item : t->set->item[item].label, share)) continue;
         ret->item[ret->n++] = item;
     }
-    return KITH_OK;
+    return part && part->share < 1 ? keep_part(t, part, ret, err) : KITH_OK;
 }

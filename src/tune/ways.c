@@ -1,47 +1,16 @@
-/* The ways that are tried, few and good, and the recipe of each.
+/* The ways that are tried, few and good (objective/usual.h), and the recipe of each.
  *
- * The losses are those that docs/choosing.md finds best, with small rates: a layer that starts from what the network knows has little to
- * gain and much to lose. Proxies start by chance and learn faster. */
+ * Rates are small: a layer that starts from what the network knows has little to gain and much to lose. */
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/text.h"
 #include "data/input.h"
+#include "objective/usual.h"
 #include "tune/tune.h"
 
 enum { MOST_AXES = 512, BATCH_CLASSES = 12, BATCH_IMAGES = 4 };
-
-typedef struct method {
-    const char *name, *objective, *optim;
-} method;
-
-static const method heads[] = {
-    {"binomial", "{loss: {name: binomial}}", ""},
-    {"normsoftmax", "{loss: {name: normsoftmax}}", ", multipliers: {proxies: 10}"},
-    {"softtriple with joint similarity",
-     "{loss: {name: softtriple, centers: 4}, regularizers: [{name: joint_similarity, weight: 1, layers: "
-     "[embedding]}]}",
-     ", multipliers: {proxies: 10}"},
-    {"raw with vthm", "{loss: {name: raw}, miner: {name: vthm, margin: 0.1}}", ""},
-    {"proxy_anchor", "{loss: {name: proxy_anchor}}", ", multipliers: {proxies: 100}"},
-    {"binomial with energy confusion",
-     "{loss: {name: binomial}, regularizers: [{name: energy_confusion, weight: 0.13, form: log}, {name: "
-     "row_norm_penalty}]}",
-     ""},
-};
-enum { N_HEADS = sizeof heads / sizeof heads[0] };
-
-/* recipes/photos.yaml, and a pair loss with a small rate. */
-static const method fines[] = {
-    {"softtriple with joint similarity, all of the network",
-     "{loss: {name: softtriple, centers: 4}, regularizers: [{name: joint_similarity, weight: 1, layers: "
-     "[pooled, "
-     "embedding]}]}",
-     ", eps: 0.01, weight_decay: 1e-4"},
-    {"binomial, all of the network", "{loss: {name: binomial}}", ", eps: 0.01, weight_decay: 1e-4"},
-};
-enum { N_FINES = sizeof fines / sizeof fines[0] };
 
 static const char *start_name(const ki_tune *t, ki_tune_start start) {
     if (start == KI_TUNE_OWN) return "the model's own layer";
@@ -60,18 +29,18 @@ static ki_tune_way *add(ki_tune *t, const char *name, ki_tune_start start, const
 
 void ki_tune_list(ki_tune *t) {
     const ki_tune_start best = t->own ? KI_TUNE_OWN : KI_TUNE_AXES;
+    const ki_usual_way *way;
     t->n_ways = 0;
     add(t, "", best, NULL, 0, ""); /* the pretrained model */
     add(t, "", KI_TUNE_WHITE, NULL, 0, "");
-    for (int i = 0; i < N_HEADS; i++) add(t, heads[i].name, best, heads[i].objective, 3e-4, heads[i].optim);
-    for (int i = 0; i < 3; i++)
-        add(t, heads[i].name, KI_TUNE_WHITE, heads[i].objective, 3e-4, heads[i].optim);
-    if (t->own) {
-        for (int i = 0; i < 2; i++)
-            add(t, heads[i].name, KI_TUNE_AXES, heads[i].objective, 3e-4, heads[i].optim);
-    }
-    for (int i = 0; i < N_FINES; i++)
-        add(t, fines[i].name, best, fines[i].objective, 1e-4, fines[i].optim)->is_fine = true;
+    for (int i = 0; (way = ki_usual_head_at(i)); i++)
+        add(t, way->name, best, way->objective, 3e-4, way->optim);
+    for (int i = 0; i < 3 && (way = ki_usual_head_at(i)); i++)
+        add(t, way->name, KI_TUNE_WHITE, way->objective, 3e-4, way->optim);
+    for (int i = 0; t->own && i < 2 && (way = ki_usual_head_at(i)); i++)
+        add(t, way->name, KI_TUNE_AXES, way->objective, 3e-4, way->optim);
+    for (int i = 0; (way = ki_usual_fine_at(i)); i++)
+        add(t, way->name, best, way->objective, 1e-4, way->optim)->is_fine = true;
 }
 
 /* What a path holds may end a scalar: it is written between quotes. */

@@ -58,6 +58,7 @@ static const char *const fine[] = {
     "kith_train_run.ret_result",
     "kith_transform_check.all_of_them",
     "kith_tsne.ret_divergence",
+    "kith_tune_run.ret_result",
 };
 
 typedef struct call {

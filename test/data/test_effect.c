@@ -43,7 +43,7 @@ static kith_transform input(const char *text) {
 }
 
 /* The photo of the golden files as a view. */
-static void source_view(ki_view *view) {
+static void source_view(ki_effect_view *view) {
     KITH_OPTIONS(kith_transform, t);
     kith_error err = {0};
     kith_array a = golden("source");
@@ -56,23 +56,23 @@ static void source_view(ki_view *view) {
     kith_array_release(&a);
 }
 
-static void brightness(ki_view *v, double by) { ki_colour_brightness(v, by); }
-static void grey(ki_view *v, double by) {
+static void brightness(ki_effect_view *v, double by) { ki_colour_brightness(v, by); }
+static void grey(ki_effect_view *v, double by) {
     (void)by;
     ki_colour_grey(v);
 }
-static void shift_x(ki_view *v, double by) { ki_warp_shift(v, (int32_t)by, 0); }
-static void shift_y(ki_view *v, double by) { ki_warp_shift(v, 0, (int32_t)by); }
-static void posterize(ki_view *v, double by) { ki_tone_posterize(v, (int)by); }
-static void autocontrast(ki_view *v, double by) {
+static void shift_x(ki_effect_view *v, double by) { ki_warp_shift(v, (int32_t)by, 0); }
+static void shift_y(ki_effect_view *v, double by) { ki_warp_shift(v, 0, (int32_t)by); }
+static void posterize(ki_effect_view *v, double by) { ki_tone_posterize(v, (int)by); }
+static void autocontrast(ki_effect_view *v, double by) {
     (void)by;
     ki_tone_autocontrast(v);
 }
-static void equalize(ki_view *v, double by) {
+static void equalize(ki_effect_view *v, double by) {
     (void)by;
     ki_tone_equalize(v);
 }
-static void blur(ki_view *v, double sigma) {
+static void blur(ki_effect_view *v, double sigma) {
     char text[128];
     snprintf(text, sizeof text, "{crop: 48, effects: [{name: blur, kernel: 7, sigma: [%g, %g], p: 1}]}",
              sigma, sigma);
@@ -83,7 +83,7 @@ static void blur(ki_view *v, double sigma) {
 
 static const struct {
     const char *name;
-    void (*apply)(ki_view *v, double by);
+    void (*apply)(ki_effect_view *v, double by);
     double by;
     double most_mean; /* of the differences to torchvision, in grey levels */
     int most;
@@ -118,7 +118,7 @@ static const struct {
 
 static void test_as_torchvision(void **state) {
     (void)state;
-    ki_view v = {0};
+    ki_effect_view v = {0};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         kith_array want = golden(rows[i].name);
         const int64_t n = want.dim[0] * want.dim[1];
@@ -141,9 +141,9 @@ static void test_as_torchvision(void **state) {
 
 static void test_a_factor_of_one_changes_nothing(void **state) {
     (void)state;
-    static void (*const applies[])(ki_view *, double) = {ki_colour_brightness, ki_colour_contrast,
-                                                         ki_colour_saturation, ki_tone_sharpen};
-    ki_view v = {0}, same = {0};
+    static void (*const applies[])(ki_effect_view *, double) = {ki_colour_brightness, ki_colour_contrast,
+                                                                ki_colour_saturation, ki_tone_sharpen};
+    ki_effect_view v = {0}, same = {0};
     source_view(&same);
     const size_t n = (size_t)same.side * (size_t)same.side;
     for (size_t i = 0; i < N_ROWS(applies); i++) {
@@ -160,7 +160,7 @@ static void test_any_size(void **state) {
     (void)state;
     static const int sides[] = {1, 2, 3, 7, 33, 64, 227};
     kith_error err = {0};
-    ki_view v = {0};
+    ki_effect_view v = {0};
     for (size_t i = 0; i < N_ROWS(sides); i++) {
         char text[256];
         snprintf(text, sizeof text,
@@ -192,7 +192,7 @@ static void test_streams(void **state) {
                          other =
                              input("{crop: 48, effects: [{name: randaugment, p: 0}, {name: erase, p: 1}]}"),
                          none = input("{crop: 48}");
-    ki_view a = {0}, b = {0};
+    ki_effect_view a = {0}, b = {0};
     ki_rng r1 = ki_rng_at(3, KI_RNG_AUGMENT, 2, 9), r2 = r1;
     const ki_draw with = ki_transform_draw(&one, 256, 256, &r1),
                   without = ki_transform_draw(&none, 256, 256, &r2);
@@ -217,7 +217,7 @@ static void test_erased_share(void **state) {
     kith_error err = {0};
     const kith_transform t =
         input("{crop: 64, effects: [{name: erase, p: 0.25, fill: colour, value: [1, 2, 3]}]}");
-    ki_view v = {0};
+    ki_effect_view v = {0};
     int n_erased = 0;
     double share = 0;
     for (uint32_t i = 0; i < N; i++) {

@@ -353,8 +353,58 @@ static void test_no_memory(void **state) {
     assert_false(has_failed);
 }
 
+/* How many runs of 5 neighbours the batches of an epoch touch, together; every image comes once. */
+static int64_t count_runs(const world *w, const ki_sampler_settings *s) {
+    bool seen[MOST_ITEMS] = {false};
+    int64_t n_runs = 0, n_rising = 0, last = -1;
+    ki_sampler *sampler = new_sampler(s, 1, w);
+    for (int64_t left = w->n; left > 0;) {
+        const ki_sampler_batch b = next(sampler);
+        bool run[MOST_ITEMS] = {false};
+        for (int64_t i = 0; i < b.n; i++, left--) {
+            const int64_t item = b.item[i] - 1000;
+            if (seen[item]) fail_msg("item %d twice", (int)item);
+            seen[item] = true;
+            n_rising += item > last;
+            last = item;
+            run[item / 5] = true;
+        }
+        for (int64_t k = 0; k < MOST_ITEMS; k++) n_runs += run[k];
+    }
+    ki_sampler_free(sampler);
+    if (n_rising < w->n / 4 || n_rising > 3 * w->n / 4) fail_msg("%d of %d rise", (int)n_rising, (int)w->n);
+    return n_runs;
+}
+
+/* With a buffer, batches are read from fewer places. */
+static void test_shuffled_by_buffer(void **state) {
+    (void)state;
+    static world w;
+    make_world(&w, 3, 60, 30);
+    ki_sampler_settings s = settings_of(KI_SAMPLER_ROW_shuffled);
+    s.size = 20;
+    s.partial = true;
+    const int64_t n_plain = count_runs(&w, &s);
+    s.buffer = 40;
+    const int64_t n_near = count_runs(&w, &s);
+    print_message("%d runs, and %d of plain batches\n", (int)n_near, (int)n_plain);
+    assert_true(4 * n_near < 3 * n_plain);
+    /* One that holds all changes nothing. */
+    s.buffer = w.n;
+    ki_sampler *sampler = new_sampler(&s, 1, &w);
+    s.buffer = 0;
+    ki_sampler *plain = new_sampler(&s, 1, &w);
+    for (int k = 0; k < 5; k++) {
+        const ki_sampler_batch a = next(sampler), b = next(plain);
+        assert_memory_equal(a.item, b.item, (size_t)a.n * sizeof *a.item);
+    }
+    ki_sampler_free(sampler);
+    ki_sampler_free(plain);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shuffled_by_buffer),
         cmocka_unit_test(test_balanced_over_seeds),
         cmocka_unit_test(test_balanced_with_a_giant),
         cmocka_unit_test(test_balanced_mixes),

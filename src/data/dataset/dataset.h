@@ -50,7 +50,9 @@ struct kith_dataset {
     uint8_t *pixels; /* grey images of equal size held in memory (idx files) */
     size_t pixel_bytes;
     int32_t pixels_w, pixels_h;
-    ki_npy_rows *rows; /* item i is row i, numbers instead of an image; NULL: a set of images */
+    ki_npy_rows *rows;   /* item i is row i, numbers instead of an image; NULL: a set of images */
+    struct ki_tar **tar; /* tar files whose members are items: held as long as the set lives */
+    size_t n_tars, tar_capacity;
     struct ki_item_views
         *views; /* … unless there are these: then views.c says which row of which file an item is */
     /* Of several sets (join.c): the sets, whose items follow each other, and every item's name: "1/rook/3.jpg". NULL: one set. */
@@ -85,6 +87,8 @@ const ki_dataset_kind *ki_dataset_kind_at(const char *root);
  * train/, test/ … */
 const char *ki_folder_class(const char *below_root, bool has_parts, size_t *ret_n);
 bool ki_folder_has_parts(const char *root);
+/* Is the name "train", "test", "val" or "validation"? */
+bool ki_part_named(const char *name, size_t n, kith_split *ret_split);
 /* The class with this key, made (and named after the key) when it is new. */
 kith_status ki_dataset_class(kith_dataset *set, const char *key, size_t key_length, int32_t *ret_label,
                              kith_error *err);
@@ -103,6 +107,8 @@ kith_status ki_dataset_of_features(const char *features, const char *labels, boo
                                    kith_dataset **ret_set, kith_error *err);
 /* Remove items whose file does not exist; KITH_EIO when none is left. */
 kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err);
+/* Classes in order of their keys, numbers by their value. */
+kith_status ki_dataset_sort_classes(kith_dataset *set, kith_error *err);
 /* Classes [0, n_train) train, the others test. */
 void ki_dataset_split_at(kith_dataset *set, int32_t n_train);
 
@@ -208,7 +214,26 @@ kith_status ki_idx_unpack(const void *packed, size_t n_packed, const char *name,
 kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *images, size_t n_images,
                          const uint8_t *labels, size_t n_labels, kith_split split, kith_error *err);
 
+/* ---- tar.c, shards.c: images in tar files, as WebDataset writes them (docs/data.md) ---- */
+
+bool ki_is_tar_name(const char *path);
+/* Do the words name tar files: one, a pattern, several with "::" between them? */
+bool ki_names_tars(const char *root);
+/* The tar files that the words, or a folder, name, whether or not they are there; into the arena. KITH_EINVAL: a pattern that is none. */
+kith_status ki_shards_list(const char *root, ki_arena *arena, char ***ret_paths, size_t *ret_n,
+                           kith_error *err);
+/* Do the names of the files, or of the folders they are in, say which are for training, and which are not? Then *ret_split[n] has them. */
+bool ki_shards_split(char *const *paths, size_t n, kith_split *ret_split);
+/* The images in the files. Those without a label and a class folder are without a class, label -1. Files that are damaged or not there
+ * are counted as not read; KITH_EIO when there is no image. All are in the test split unless folders inside the files say otherwise,
+ * *ret_has_splits (may be NULL). */
+kith_status ki_dataset_add_tars(kith_dataset *set, char *const *paths, size_t n, bool *ret_has_splits,
+                                kith_error *err);
+
 /* ---- walking folders ---- */
+
+/* What systems put beside people's files: thumbnails, resource forks, bins. Hidden files, such as .DS_Store, too. */
+bool ki_is_litter(const char *name);
 
 /* Called for each regular file named as an image (ki_is_image_name) under `folder`, in byte order of the names at
  * every level. `path` is the whole path. Pictures of other formats, raw files, videos, names with control characters, links in a circle and

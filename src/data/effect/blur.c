@@ -94,7 +94,7 @@ KI_SIMD static void filter_columns(const uint16_t *plane, int32_t y, int32_t n, 
     for (int32_t x = 0; x < n; x++) dst[x] = (uint8_t)(sum[x] >> shift);
 }
 
-static void apply(const void *settings_, ki_rng *rng, ki_view *v) {
+static void apply(const void *settings_, ki_rng *rng, ki_effect_view *v) {
     const settings *s = settings_;
     uint32_t weight[MOST_TAPS / 2 + 1];
     const int radius = make_kernel((int)s->kernel / 2, ki_effect_uniform(rng, s->from, s->to), weight);

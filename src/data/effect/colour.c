@@ -9,7 +9,7 @@
 
 enum { ONE = 1 << 16, NEARLY = 1 << 7, MOST_FACTOR = 64 };
 
-static size_t view_pixels(const ki_view *v) { return (size_t)v->side * (size_t)v->side; }
+static size_t view_pixels(const ki_effect_view *v) { return (size_t)v->side * (size_t)v->side; }
 
 static int32_t fixed_of(double factor) {
     return (int32_t)lrint(fmin(fmax(factor, -MOST_FACTOR), MOST_FACTOR) * ONE);
@@ -42,16 +42,16 @@ KI_SIMD static void luma(const uint8_t *r, const uint8_t *g, const uint8_t *b, s
         dst[i] = (uint8_t)((r[i] * 19595u + g[i] * 38470u + b[i] * 7471u + 0x8000u) >> 16);
 }
 
-static const uint8_t *luma_of(ki_view *v) {
+static const uint8_t *luma_of(ki_effect_view *v) {
     luma(v->plane[0], v->plane[1], v->plane[2], view_pixels(v), v->spare[0]);
     return v->spare[0];
 }
 
-void ki_colour_brightness(ki_view *v, double factor) {
+void ki_colour_brightness(ki_effect_view *v, double factor) {
     for (int c = 0; c < 3; c++) blend_constant(0, fixed_of(factor), view_pixels(v), v->plane[c]);
 }
 
-void ki_colour_contrast(ki_view *v, double factor) {
+void ki_colour_contrast(ki_effect_view *v, double factor) {
     const uint8_t *grey = luma_of(v);
     const size_t n = view_pixels(v);
     uint64_t sum = 0;
@@ -60,12 +60,12 @@ void ki_colour_contrast(ki_view *v, double factor) {
     for (int c = 0; c < 3; c++) blend_constant(mean, fixed_of(factor), n, v->plane[c]);
 }
 
-void ki_colour_saturation(ki_view *v, double factor) {
+void ki_colour_saturation(ki_effect_view *v, double factor) {
     const uint8_t *grey = luma_of(v);
     for (int c = 0; c < 3; c++) ki_colour_blend(grey, v->plane[c], factor, view_pixels(v), v->plane[c]);
 }
 
-void ki_colour_grey(ki_view *v) {
+void ki_colour_grey(ki_effect_view *v) {
     const uint8_t *grey = luma_of(v);
     for (int c = 0; c < 3; c++) memcpy(v->plane[c], grey, view_pixels(v));
 }
@@ -109,7 +109,7 @@ static void turn_pixel(const quotients *q, uint32_t turn, uint8_t *red, uint8_t 
     *red = rgb[0], *green = rgb[1], *blue = rgb[2];
 }
 
-void ki_colour_hue(ki_view *v, double turn) {
+void ki_colour_hue(ki_effect_view *v, double turn) {
     const uint32_t steps = (uint32_t)(int32_t)(turn * 255) & 255u;
     quotients q;
     fill_quotients(&q);

@@ -5,12 +5,12 @@
 
 #include "data/effect/effect.h"
 
-void ki_colour_brightness(ki_view *view, double factor); /* 0: black */
-void ki_colour_contrast(ki_view *view, double factor);   /* 0: the grey that the view has on average */
-void ki_colour_saturation(ki_view *view, double factor); /* 0: grey */
-void ki_colour_grey(ki_view *view);
+void ki_colour_brightness(ki_effect_view *view, double factor); /* 0: black */
+void ki_colour_contrast(ki_effect_view *view, double factor);   /* 0: the grey that the view has on average */
+void ki_colour_saturation(ki_effect_view *view, double factor); /* 0: grey */
+void ki_colour_grey(ki_effect_view *view);
 /* The hue turned by a part of the circle, -0.5 … 0.5. */
-void ki_colour_hue(ki_view *view, double turn);
+void ki_colour_hue(ki_effect_view *view, double turn);
 
 /* a + factor * (b - a), cut to bytes, of n pixels; dst may be b. */
 void ki_colour_blend(const uint8_t *a, const uint8_t *b, double factor, size_t n, uint8_t *dst);

@@ -102,7 +102,7 @@ kith_status ki_effects_check(const kith_transform *t, kith_error *err) {
     return KITH_OK;
 }
 
-void ki_effects_apply(const kith_transform *t, const ki_rng *rng, ki_view *view) {
+void ki_effects_apply(const kith_transform *t, const ki_rng *rng, ki_effect_view *view) {
     for (int i = 0; i < t->n_effects; i++) {
         const kith_effect *effect = &t->effect[i];
         double p = 0;
@@ -116,7 +116,7 @@ void ki_effects_apply(const kith_transform *t, const ki_rng *rng, ki_view *view)
 /* Loops may read and write a little past the end of a plane. */
 static size_t plane_bytes(size_t side, size_t width) { return ki_round_up(side * side * width, 64) + 64; }
 
-kith_status ki_view_shape(ki_view *v, const kith_transform *t, kith_error *err) {
+kith_status ki_view_shape(ki_effect_view *v, const kith_transform *t, kith_error *err) {
     const size_t side = (size_t)t->crop_to, bytes = plane_bytes(side, 1), wide = plane_bytes(side, 2);
     const size_t row = ki_round_up(4 * side, 64) + 64;
     KI_TRY(ki_grow(&v->memory, &v->capacity, 6 * bytes + wide + 2 * row + 64, 1, "a view", err));
@@ -139,12 +139,12 @@ kith_status ki_view_shape(ki_view *v, const kith_transform *t, kith_error *err) 
     return KITH_OK;
 }
 
-void ki_view_release(ki_view *view) {
+void ki_view_release(ki_effect_view *view) {
     ki_free(view->memory);
-    *view = (ki_view){0};
+    *view = (ki_effect_view){0};
 }
 
-void ki_view_swap(ki_view *v) {
+void ki_view_swap(ki_effect_view *v) {
     for (int c = 0; c < 3; c++) {
         uint8_t *plane = v->plane[c];
         v->plane[c] = v->spare[c];

@@ -13,7 +13,7 @@
 #include "kith/data.h"
 
 /* A view of side x side pixels as three planes; zero-initialise, memory is kept for the next view. */
-typedef struct ki_view {
+typedef struct ki_effect_view {
     int32_t side;
     uint8_t *plane[3]; /* red, green, blue */
     uint8_t *spare[3]; /* of the same size, for what cannot be done in place: ki_view_swap */
@@ -23,13 +23,13 @@ typedef struct ki_view {
     uint8_t background[3], mean[3];
     uint8_t *memory;
     size_t capacity;
-} ki_view;
+} ki_effect_view;
 
 /* Room for a view; contents undefined. */
-kith_status ki_view_shape(ki_view *view, const kith_transform *transform, kith_error *err);
-void ki_view_release(ki_view *view);
+kith_status ki_view_shape(ki_effect_view *view, const kith_transform *transform, kith_error *err);
+void ki_view_release(ki_effect_view *view);
 /* The spare planes become the planes. */
-void ki_view_swap(ki_view *view);
+void ki_view_swap(ki_effect_view *view);
 
 typedef struct ki_effect_kind {
     const char *name, *summary, *source;
@@ -37,7 +37,7 @@ typedef struct ki_effect_kind {
         *options; /* of the settings, whose first field is `double p`: how often the effect is made */
     /* Lists (TREE) into numbers, and what a range cannot check; `crop` is the side of a view. May be NULL. */
     kith_status (*check)(void *settings, int crop, kith_error *err);
-    void (*apply)(const void *settings, ki_rng *rng, ki_view *view);
+    void (*apply)(const void *settings, ki_rng *rng, ki_effect_view *view);
 } ki_effect_kind;
 
 #define X(name) extern const ki_effect_kind ki_effect_##name;
@@ -54,7 +54,7 @@ kith_status ki_effects_parse(const ki_value *list, kith_transform *transform, ki
 kith_status ki_effects_check(const kith_transform *transform, kith_error *err);
 
 /* All effects of the transform, in order. `rng` names the view: it is not drawn from. */
-void ki_effects_apply(const kith_transform *transform, const ki_rng *rng, ki_view *view);
+void ki_effects_apply(const kith_transform *transform, const ki_rng *rng, ki_effect_view *view);
 
 /* ---- for the effects ---- */
 

@@ -55,7 +55,8 @@ static uint8_t noise(ki_rng *rng, uint8_t mean) {
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-static void fill(const settings *s, ki_rng *rng, ki_view *v, int32_t x, int32_t y, int32_t w, int32_t h) {
+static void fill(const settings *s, ki_rng *rng, ki_effect_view *v, int32_t x, int32_t y, int32_t w,
+                 int32_t h) {
     for (int c = 0; c < 3; c++) {
         const uint8_t colour = s->fill == FILL_COLOUR ? (uint8_t)s->colour[c] : v->mean[c];
         for (int32_t row = y; row < y + h; row++) {
@@ -69,7 +70,7 @@ static void fill(const settings *s, ki_rng *rng, ki_view *v, int32_t x, int32_t 
     }
 }
 
-static void apply(const void *settings_, ki_rng *rng, ki_view *v) {
+static void apply(const void *settings_, ki_rng *rng, ki_effect_view *v) {
     const settings *s = settings_;
     const double area = (double)v->side * v->side;
     for (int i = 0; i < TRIES; i++) {

@@ -19,7 +19,7 @@ static const ki_option options[] = {
 
 static double factor(ki_rng *rng, double x) { return ki_effect_uniform(rng, x < 1 ? 1 - x : 0, 1 + x); }
 
-static void apply(const void *settings_, ki_rng *rng, ki_view *view) {
+static void apply(const void *settings_, ki_rng *rng, ki_effect_view *view) {
     const settings *s = settings_;
     int64_t order[] = {0, 1, 2, 3};
     ki_rng_shuffle(rng, order, 4);

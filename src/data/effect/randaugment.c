@@ -22,31 +22,31 @@ static const ki_option options[] = {
     KI_OPTION_INT(settings, n, 2, 1, 14, "operations in a row", "torchvision"),
     KI_OPTION_INT(settings, magnitude, 9, 0, STEPS, "of all of them", "torchvision"), KI_OPTION_END};
 
-static void shear_x(ki_view *v, double by) { ki_warp_shear_across(v, by); }
-static void shear_y(ki_view *v, double by) { ki_warp_shear_down(v, by); }
-static void shift_x(ki_view *v, double by) { ki_warp_shift(v, (int32_t)(by * v->side), 0); }
-static void shift_y(ki_view *v, double by) { ki_warp_shift(v, 0, (int32_t)(by * v->side)); }
-static void brighten(ki_view *v, double by) { ki_colour_brightness(v, 1 + by); }
-static void saturate(ki_view *v, double by) { ki_colour_saturation(v, 1 + by); }
-static void contrast(ki_view *v, double by) { ki_colour_contrast(v, 1 + by); }
-static void sharpen(ki_view *v, double by) { ki_tone_sharpen(v, 1 + by); }
-static void posterize(ki_view *v, double by) { ki_tone_posterize(v, 8 - (int)rint(by)); }
-static void solarize(ki_view *v, double by) { ki_tone_solarize(v, 255 - by); }
-static void autocontrast(ki_view *v, double by) {
+static void shear_x(ki_effect_view *v, double by) { ki_warp_shear_across(v, by); }
+static void shear_y(ki_effect_view *v, double by) { ki_warp_shear_down(v, by); }
+static void shift_x(ki_effect_view *v, double by) { ki_warp_shift(v, (int32_t)(by * v->side), 0); }
+static void shift_y(ki_effect_view *v, double by) { ki_warp_shift(v, 0, (int32_t)(by * v->side)); }
+static void brighten(ki_effect_view *v, double by) { ki_colour_brightness(v, 1 + by); }
+static void saturate(ki_effect_view *v, double by) { ki_colour_saturation(v, 1 + by); }
+static void contrast(ki_effect_view *v, double by) { ki_colour_contrast(v, 1 + by); }
+static void sharpen(ki_effect_view *v, double by) { ki_tone_sharpen(v, 1 + by); }
+static void posterize(ki_effect_view *v, double by) { ki_tone_posterize(v, 8 - (int)rint(by)); }
+static void solarize(ki_effect_view *v, double by) { ki_tone_solarize(v, 255 - by); }
+static void autocontrast(ki_effect_view *v, double by) {
     (void)by;
     ki_tone_autocontrast(v);
 }
-static void equalize(ki_view *v, double by) {
+static void equalize(ki_effect_view *v, double by) {
     (void)by;
     ki_tone_equalize(v);
 }
-static void nothing(ki_view *v, double by) {
+static void nothing(ki_effect_view *v, double by) {
     (void)v;
     (void)by;
 }
 
 static const struct {
-    void (*apply)(ki_view *v, double by);
+    void (*apply)(ki_effect_view *v, double by);
     double most; /* at magnitude STEPS */
     bool is_signed;
 } operations[] = {
@@ -57,7 +57,7 @@ static const struct {
     {autocontrast, 0, false},     {equalize, 0, false},
 };
 
-static void apply(const void *settings_, ki_rng *rng, ki_view *view) {
+static void apply(const void *settings_, ki_rng *rng, ki_effect_view *view) {
     const settings *s = settings_;
     for (int64_t i = 0; i < s->n; i++) {
         const uint32_t k = ki_rng_below(rng, sizeof operations / sizeof operations[0]);

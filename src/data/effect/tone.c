@@ -8,7 +8,7 @@
 
 enum { LEVELS = 256 };
 
-static size_t count_pixels(const ki_view *v) { return (size_t)v->side * (size_t)v->side; }
+static size_t count_pixels(const ki_effect_view *v) { return (size_t)v->side * (size_t)v->side; }
 
 /* A row of Pillow's SMOOTH: 3 x 3, 5 in the middle, of 13; the first and the last pixel stay. */
 KI_SIMD static void smooth_row(const uint8_t *above, const uint8_t *row, const uint8_t *below, int32_t n,
@@ -22,7 +22,7 @@ KI_SIMD static void smooth_row(const uint8_t *above, const uint8_t *row, const u
     dst[n - 1] = row[n - 1];
 }
 
-void ki_tone_sharpen(ki_view *v, double factor) {
+void ki_tone_sharpen(ki_effect_view *v, double factor) {
     const size_t n = (size_t)v->side;
     if (n < 3) return;
     for (int c = 0; c < 3; c++) {
@@ -36,13 +36,13 @@ void ki_tone_sharpen(ki_view *v, double factor) {
     }
 }
 
-void ki_tone_posterize(ki_view *v, int bits) {
+void ki_tone_posterize(ki_effect_view *v, int bits) {
     uint8_t table[LEVELS];
     for (int i = 0; i < LEVELS; i++) table[i] = (uint8_t)(i & ~((1 << (8 - bits)) - 1));
     for (int c = 0; c < 3; c++) ki_colour_map(v->plane[c], count_pixels(v), table);
 }
 
-void ki_tone_solarize(ki_view *v, double threshold) {
+void ki_tone_solarize(ki_effect_view *v, double threshold) {
     uint8_t table[LEVELS];
     for (int i = 0; i < LEVELS; i++) table[i] = (uint8_t)(i < threshold ? i : 255 - i);
     for (int c = 0; c < 3; c++) ki_colour_map(v->plane[c], count_pixels(v), table);
@@ -62,7 +62,7 @@ static void find_ends(const uint32_t count[LEVELS], int *ret_low, int *ret_high)
     *ret_high = high;
 }
 
-void ki_tone_autocontrast(ki_view *v) {
+void ki_tone_autocontrast(ki_effect_view *v) {
     uint32_t count[LEVELS];
     uint8_t table[LEVELS];
     for (int c = 0; c < 3; c++) {
@@ -76,7 +76,7 @@ void ki_tone_autocontrast(ki_view *v) {
     }
 }
 
-void ki_tone_equalize(ki_view *v) {
+void ki_tone_equalize(ki_effect_view *v) {
     uint32_t count[LEVELS];
     uint8_t table[LEVELS];
     const size_t n = count_pixels(v);

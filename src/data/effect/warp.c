@@ -24,7 +24,7 @@ KI_SIMD static void find_row(int32_t x, int32_t y, int32_t dx, int32_t dy, int32
     }
 }
 
-static void warp(ki_view *v, const map *m) {
+static void warp(ki_effect_view *v, const map *m) {
     int32_t place[MOST_ROW];
     const int32_t n = v->side, dx = fixed_of(m->a), dy = fixed_of(m->d);
     const int32_t down_x = fixed_of(m->b), down_y = fixed_of(m->e);
@@ -40,11 +40,13 @@ static void warp(ki_view *v, const map *m) {
     ki_view_swap(v);
 }
 
-void ki_warp_shear_across(ki_view *v, double slope) { warp(v, &(map){1, slope, 0, 0, 1, 0}); }
-void ki_warp_shear_down(ki_view *v, double slope) { warp(v, &(map){1, 0, 0, slope, 1, 0}); }
-void ki_warp_shift(ki_view *v, int32_t across, int32_t down) { warp(v, &(map){1, 0, -across, 0, 1, -down}); }
+void ki_warp_shear_across(ki_effect_view *v, double slope) { warp(v, &(map){1, slope, 0, 0, 1, 0}); }
+void ki_warp_shear_down(ki_effect_view *v, double slope) { warp(v, &(map){1, 0, 0, slope, 1, 0}); }
+void ki_warp_shift(ki_effect_view *v, int32_t across, int32_t down) {
+    warp(v, &(map){1, 0, -across, 0, 1, -down});
+}
 
-void ki_warp_rotate(ki_view *v, double degrees) {
+void ki_warp_rotate(ki_effect_view *v, double degrees) {
     const double turn = -degrees * 3.14159265358979323846 / 180, middle = v->side / 2.0;
     map m = {cos(turn), sin(turn), 0, -sin(turn), cos(turn), 0};
     m.c = middle - m.a * middle - m.b * middle;

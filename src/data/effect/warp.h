@@ -5,9 +5,9 @@
 
 #include "data/effect/effect.h"
 
-void ki_warp_shear_across(ki_view *view, double slope); /* rows, around the upper left corner */
-void ki_warp_shear_down(ki_view *view, double slope);   /* columns */
-void ki_warp_shift(ki_view *view, int32_t across, int32_t down);
-void ki_warp_rotate(ki_view *view, double degrees); /* anticlockwise, around the middle */
+void ki_warp_shear_across(ki_effect_view *view, double slope); /* rows, around the upper left corner */
+void ki_warp_shear_down(ki_effect_view *view, double slope);   /* columns */
+void ki_warp_shift(ki_effect_view *view, int32_t across, int32_t down);
+void ki_warp_rotate(ki_effect_view *view, double degrees); /* anticlockwise, around the middle */
 
 #endif

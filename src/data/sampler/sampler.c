@@ -28,12 +28,22 @@ const ki_option ki_sampler_options[] = {
     KI_OPTION_CHOICE(ki_sampler_settings, small, 0, small_names,
                      "balanced: classes with fewer images than `images` repeat theirs or are left out",
                      "ours"),
+    KI_OPTION_LATER(
+        INT, ki_sampler_settings, buffer, 0, 0, 1e9,
+        "shuffled: images that are mixed with each other, so that reads stay close together in tar "
+        "files; 0: all",
+        "WebDataset"),
     KI_OPTION_BOOL(ki_sampler_settings, partial, 0, "shuffled: also the incomplete last batch", "ours"),
     KI_OPTION_BOOL(ki_sampler_settings, cut, 0, "whole_classes: fill each batch by cutting its last class",
                    "ours"),
     KI_OPTION_LATER(INT, ki_sampler_settings, views, 1, 1, 64,
                     "every image is in its batch this many times, each with a random view of its own",
                     "ours"),
+    KI_OPTION_LATER(BOOL, ki_sampler_settings, cached, 0,
+                    "the network computes a batch in chunks, twice, and the objective sees all of it: for "
+                    "batches larger than memory",
+                    "Gao et al. 2021"),
+    KI_OPTION_LATER(INT, ki_sampler_settings, chunk, 64, 1, 1e6, "cached: images computed at once", "ours"),
     KI_OPTION_END};
 
 static int64_t views_of(const ki_sampler_settings *s) { return s->views > 1 ? s->views : 1; }

@@ -29,9 +29,12 @@ typedef struct ki_sampler_settings {
     int64_t images;  /* balanced: images of each */
     int64_t size;    /* the others: images per batch */
     int small;       /* balanced: what to do with classes that have fewer than `images` images */
+    int64_t buffer;  /* shuffled: images that are mixed with each other; 0: all */
     bool partial;    /* shuffled: use the incomplete last batch, too */
     bool cut;        /* whole_classes: fill every batch by cutting the last class in two */
     int64_t views;   /* how often every image of a batch is in it, one after the other; 0: once */
+    bool cached;     /* not the sampler's: the network computes a batch in chunks … */
+    int64_t chunk;   /* … of so many images (train/learner.h) */
 } ki_sampler_settings;
 
 extern const ki_option ki_sampler_options[];

@@ -90,7 +90,7 @@ KI_SIMD static void join_row(const uint8_t *red, const uint8_t *green, const uin
 
 static kith_status make_view(const kith_transform *t, const part *p, uint32_t ground,
                              ki_transform_scratch *scratch, kith_error *err) {
-    ki_view *v = &scratch->view;
+    ki_effect_view *v = &scratch->view;
     const size_t n = (size_t)t->crop_to;
     KI_TRY(ki_view_shape(v, t, err));
     for (size_t y = 0; y < n; y++) {

@@ -17,7 +17,7 @@
 typedef struct ki_transform_scratch {
     ki_resampler resampler;
     ki_image part;
-    ki_view view; /* only where there are effects */
+    ki_effect_view view; /* only where there are effects */
     uint32_t *row;
     size_t row_capacity;
 } ki_transform_scratch;

@@ -94,7 +94,10 @@ static const ki_schema_field column[] = {{"name", "string", NULL, false},
                                          {0}};
 
 static const ki_schema_field curve[] = {
-    {"false_match_rate", "[]number", NULL, false}, {"threshold", "[]number", NULL, false}, {0}};
+    {"false_match_rate", "[]number", NULL, false},
+    {"threshold", "[]number", NULL, false},
+    {"source", "string", "what was measured: validation, or validation, at 192 px, or index …", false},
+    {0}};
 
 static const ki_schema_field limits[] = {{"body_bytes", "integer", NULL, false},
                                          {"pixels", "integer", "of an image that is sent", false},

@@ -30,7 +30,7 @@ static void write_key(const ki_backend *backend, const ki_conv_problem *p, char 
                 backend->options.deterministic ? " repeatable" : "");
 }
 
-static kith_status pick(ki_tune *t, ki_conv_way **ret_way, kith_error *err) {
+static kith_status pick(ki_conv_contest *t, ki_conv_way **ret_way, kith_error *err) {
     ki_conv_way *best = NULL;
     ki_tune_collect(t);
     if (ki_tune_takes_first(t)) {
@@ -51,7 +51,7 @@ static kith_status pick(ki_tune *t, ki_conv_way **ret_way, kith_error *err) {
 }
 
 /* The way that was remembered for the key, if it works; otherwise *ret_way stays NULL. */
-static void recall(ki_tune *t, const char *key, ki_conv_way **ret_way) {
+static void recall(ki_conv_contest *t, const char *key, ki_conv_way **ret_way) {
     const char *known = ki_remembered_get(t->libraries->remembered, key);
     const char *text = NULL;
     const double seconds = known ? ki_parse_begin(known, &text) : 0; /* "SECONDS TEXT" */
@@ -65,7 +65,8 @@ static void recall(ki_tune *t, const char *key, ki_conv_way **ret_way) {
     if (known) ki_log(KITH_LOG_WARNING, "%s: choosing anew: %s", key, t->why.message);
 }
 
-static kith_status remember(const ki_tune *t, const char *key, const ki_conv_way *way, kith_error *err) {
+static kith_status remember(const ki_conv_contest *t, const char *key, const ki_conv_way *way,
+                            kith_error *err) {
     char value[KI_CONV_TEXT + 32];
     ki_snprintf(value, sizeof value, "%.4g %s", way->seconds, way->text);
     return ki_remembered_set(t->libraries->remembered, key, value, err);
@@ -73,7 +74,8 @@ static kith_status remember(const ki_tune *t, const char *key, const ki_conv_way
 
 /* In deterministic mode all processes must choose the same way, also those that are choosing at this moment. So a
  * choice that another process has saved in the meantime is used, and our own choice is saved at once. */
-static kith_status pick_with_others(ki_tune *t, const char *key, ki_conv_way **ret_way, kith_error *err) {
+static kith_status pick_with_others(ki_conv_contest *t, const char *key, ki_conv_way **ret_way,
+                                    kith_error *err) {
     ki_remembered *remembered = t->libraries->remembered;
     ki_conv_way *theirs = NULL;
     ki_remembered_refresh(remembered);
@@ -94,7 +96,7 @@ static kith_status pick_with_others(ki_tune *t, const char *key, ki_conv_way **r
 
 /* The way that was chosen for fewer images, if it works for these too; otherwise *ret_way stays NULL. Places in
  * cuDNN's list mean nothing for another size. */
-static kith_status take_from_fewer(ki_tune *t, ki_conv_way **ret_way, kith_error *err) {
+static kith_status take_from_fewer(ki_conv_contest *t, ki_conv_way **ret_way, kith_error *err) {
     ki_conv_problem few = *t->problem;
     ki_conv_way *small = NULL;
     ki_tune_candidate *only = &t->candidate[0];
@@ -116,7 +118,7 @@ static kith_status take_from_fewer(ki_tune *t, ki_conv_way **ret_way, kith_error
     return KITH_OK;
 }
 
-static void say_once(const ki_tune *t) {
+static void say_once(const ki_conv_contest *t) {
     if (!t->libraries->has_said)
         ki_log(KITH_LOG_INFO, "timing ways to compute convolutions of these sizes on this device%s",
                ki_remembered_is_kept(t->libraries->remembered) ? "; the next run will know them" : "");
@@ -126,7 +128,7 @@ static void say_once(const ki_tune *t) {
 kith_status ki_conv_tune(ki_backend *backend, const ki_conv_problem *problem, ki_conv_way **ret_way,
                          ki_conv_tuning *ret_tuning, kith_error *err) {
     char key[512];
-    ki_tune *t = NULL;
+    ki_conv_contest *t = NULL;
     kith_status status = KITH_OK;
     *ret_way = NULL;
     KI_TRY(ki_zalloc_or(&t, 1, sizeof *t, "what is tried", err));

@@ -18,7 +18,7 @@ typedef struct ki_tune_candidate {
     ki_conv_way *way; /* NULL: not built */
 } ki_tune_candidate;
 
-typedef struct ki_tune {
+typedef struct ki_conv_contest {
     ki_backend *backend;
     ki_cuda_libraries *libraries;
     const ki_conv_problem *problem;
@@ -26,23 +26,23 @@ typedef struct ki_tune {
     int n, n_built; /* those before n_built have been tried */
     ki_conv_tuning stats;
     kith_error why; /* the last refusal, for the log */
-} ki_tune;
+} ki_conv_contest;
 
 /* tune_offers.c. Only the first that can be built, without timing: every run must choose the same, and there is
  * no file to remember a way in. */
-bool ki_tune_takes_first(const ki_tune *tune);
+bool ki_tune_takes_first(const ki_conv_contest *tune);
 /* Ask the libraries, and build what they offer. */
-void ki_tune_collect(ki_tune *tune);
+void ki_tune_collect(ki_conv_contest *tune);
 /* Try all tile sizes of the engines that were nearly as fast as the fastest. */
-void ki_tune_collect_tiles(ki_tune *tune, double fastest_seconds);
-const ki_tune_candidate *ki_tune_first(const ki_tune *tune); /* that is built; NULL: none */
+void ki_tune_collect_tiles(ki_conv_contest *tune, double fastest_seconds);
+const ki_tune_candidate *ki_tune_first(const ki_conv_contest *tune); /* that is built; NULL: none */
 /* Bytes a way may use: engines that change the layout need memory for the maps in the other layout. */
 size_t ki_tune_workspace(const ki_conv_problem *problem);
 
 /* tune_time.c. Run and time the candidates that are built and not timed yet; those that cannot run are freed. */
-kith_status ki_tune_time(ki_tune *tune, ki_conv_io *ret_io, kith_error *err);
+kith_status ki_tune_time(ki_conv_contest *tune, ki_conv_io *ret_io, kith_error *err);
 /* The fastest that rounds well; if none does, the one that rounds best. *ret_best stays NULL when nothing can
  * be run. */
-kith_status ki_tune_pick(ki_tune *tune, ki_conv_way **ret_best, kith_error *err);
+kith_status ki_tune_pick(ki_conv_contest *tune, ki_conv_way **ret_best, kith_error *err);
 
 #endif

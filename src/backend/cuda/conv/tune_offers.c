@@ -21,13 +21,13 @@ enum {
 #define TILES 2.0                           /* times the fastest: an engine whose tile sizes are all tried */
 #define BUILD_SECONDS 4.0                   /* of one pass, after which no more candidates are built */
 
-bool ki_tune_takes_first(const ki_tune *t) {
+bool ki_tune_takes_first(const ki_conv_contest *t) {
     return t->backend->options.deterministic && !ki_remembered_is_kept(t->libraries->remembered);
 }
 
 /* Engines whose arithmetic is not what was asked for. Large Winograd tiles lose digits; in float32 the
  * matrix units mean TF32, and converting inputs down means less than bf16 promises. */
-static bool is_allowed(const ki_tune *t, const ki_cudnn_notes *notes) {
+static bool is_allowed(const ki_conv_contest *t, const ki_cudnn_notes *notes) {
     unsigned banned = 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 |
                       1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 |
                       1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
@@ -39,7 +39,7 @@ static bool is_allowed(const ki_tune *t, const ki_cudnn_notes *notes) {
     return !(notes->numerical & banned);
 }
 
-static bool is_known(const ki_tune *t, const ki_tune_candidate *c) {
+static bool is_known(const ki_conv_contest *t, const ki_tune_candidate *c) {
     for (int i = 0; i < t->n; i++) {
         const ki_tune_candidate *other = &t->candidate[i];
         if (other->form == c->form && other->packs_dst == c->packs_dst &&
@@ -49,7 +49,7 @@ static bool is_known(const ki_tune *t, const ki_tune_candidate *c) {
     return false;
 }
 
-static void add(ki_tune *t, const ki_tune_candidate *c) {
+static void add(ki_conv_contest *t, const ki_tune_candidate *c) {
     if (t->n < KI_TUNE_MOST && !is_known(t, c)) t->candidate[t->n++] = *c;
 }
 
@@ -58,7 +58,7 @@ static bool compiles(const ki_cudnn_notes *notes) {
 }
 
 /* What one heuristic mode offers for a graph. */
-static void add_offers(ki_tune *t, const ki_cudnn_graph *graph, ki_tune_candidate like,
+static void add_offers(ki_conv_contest *t, const ki_cudnn_graph *graph, ki_tune_candidate like,
                        cudnnBackendHeurMode_t mode, int most, bool is_second_try) {
     cudnnBackendDescriptor_t offer[KI_CUDNN_MAX_OFFERS];
     int n = 0;
@@ -85,7 +85,7 @@ static void add_offers(ki_tune *t, const ki_cudnn_graph *graph, ki_tune_candidat
 }
 
 /* Every engine, newest first, with its default settings. */
-static void add_engines(ki_tune *t, const ki_cudnn_graph *graph, ki_tune_candidate like) {
+static void add_engines(ki_conv_contest *t, const ki_cudnn_graph *graph, ki_tune_candidate like) {
     int64_t n = 0;
     if (ki_cudnn_engine_count(graph, &n, &t->why) != KITH_OK) return;
     for (int64_t number = n - 1; number >= 0; number--) {
@@ -99,7 +99,7 @@ static void add_engines(ki_tune *t, const ki_cudnn_graph *graph, ki_tune_candida
     }
 }
 
-static void add_form(ki_tune *t, ki_cudnn_form form, bool packs_dst, int most, bool is_second_try) {
+static void add_form(ki_conv_contest *t, ki_cudnn_form form, bool packs_dst, int most, bool is_second_try) {
     const ki_conv_problem seen = packs_dst ? ki_conv_packed(t->problem) : *t->problem;
     const ki_tune_candidate like = {.form = form, .packs_dst = packs_dst};
     const bool is_exact = seen.type == KI_NUMBER_FLOAT && !t->backend->options.tf32;
@@ -112,7 +112,7 @@ static void add_form(ki_tune *t, ki_cudnn_form form, bool packs_dst, int most, b
     ki_cudnn_graph_release(&graph);
 }
 
-static void add_forms(ki_tune *t, bool is_second_try) {
+static void add_forms(ki_conv_contest *t, bool is_second_try) {
     const ki_conv_problem *p = t->problem;
     const bool can_fuse = p->pass == KI_CONV_FORWARD && (p->has_bias || p->has_relu);
     if (p->adds || p->is_product) return; /* only products do */
@@ -121,7 +121,7 @@ static void add_forms(ki_tune *t, bool is_second_try) {
     if (!ki_conv_dst_is_packed(p)) add_form(t, KI_CUDNN_BARE, true, OFFERS, is_second_try);
 }
 
-static void add_products(ki_tune *t) {
+static void add_products(ki_conv_contest *t) {
     ki_lt_product product;
     ki_lt_call call;
     cublasLtMatmulHeuristicResult_t offer[OFFERS_LT];
@@ -143,7 +143,7 @@ static void add_products(ki_tune *t) {
     t->n_built = t->n;
 }
 
-static void add_depthwise(ki_tune *t) {
+static void add_depthwise(ki_conv_contest *t) {
     ki_tune_candidate *c = &t->candidate[t->n];
     if (ki_conv_way_depthwise(t->backend, t->problem, &c->way, &t->why) != KITH_OK) return;
     c->form = KI_N_CUDNN_FORMS;
@@ -151,7 +151,7 @@ static void add_depthwise(ki_tune *t) {
     t->n_built = ++t->n;
 }
 
-const ki_tune_candidate *ki_tune_first(const ki_tune *t) {
+const ki_tune_candidate *ki_tune_first(const ki_conv_contest *t) {
     for (int i = 0; i < t->n; i++) {
         if (t->candidate[i].way) return &t->candidate[i];
     }
@@ -165,7 +165,7 @@ size_t ki_tune_workspace(const ki_conv_problem *p) {
     return maps + maps / 4 > least ? maps + maps / 4 : least;
 }
 
-static void build(ki_tune *t, ki_tune_candidate *c) {
+static void build(ki_conv_contest *t, ki_tune_candidate *c) {
     if (ki_conv_way_cudnn(t->backend, t->problem, c->form, c->packs_dst, &c->setting, &c->way, &t->why) !=
         KITH_OK) {
         ki_log(KITH_LOG_DEBUG, "engine %lld, form %d: %s", (long long)c->setting.engine, (int)c->form,
@@ -177,7 +177,7 @@ static void build(ki_tune *t, ki_tune_candidate *c) {
     }
 }
 
-static void build_all(ki_tune *t) {
+static void build_all(ki_conv_contest *t) {
     const double begin = ki_seconds_now();
     for (; t->n_built < t->n; t->n_built++) {
         if (ki_tune_first(t) && (ki_tune_takes_first(t) || ki_seconds_now() - begin > BUILD_SECONDS))
@@ -186,7 +186,7 @@ static void build_all(ki_tune *t) {
     }
 }
 
-void ki_tune_collect(ki_tune *t) {
+void ki_tune_collect(ki_conv_contest *t) {
     const double begin = ki_seconds_now();
     add_products(t);
     add_depthwise(t);
@@ -199,7 +199,7 @@ void ki_tune_collect(ki_tune *t) {
     t->stats.build_seconds = ki_seconds_now() - begin;
 }
 
-void ki_tune_collect_tiles(ki_tune *t, double fastest_seconds) {
+void ki_tune_collect_tiles(ki_conv_contest *t, double fastest_seconds) {
     const int n = t->n;
     for (int i = 0; i < n; i++) {
         ki_tune_candidate like = t->candidate[i];

@@ -111,7 +111,7 @@ static kith_status time_closely(ki_conv_way *w, const ki_conv_io *io, double *re
 }
 
 /* Scratch tensors with numbers in them, as large as the pass and its candidates need. */
-static kith_status make_tensors(ki_tune *t, ki_conv_io *ret_io, kith_error *err) {
+static kith_status make_tensors(ki_conv_contest *t, ki_conv_io *ret_io, kith_error *err) {
     const ki_conv_problem *p = t->problem;
     const size_t each = ki_number_bytes(p->type);
     size_t workspace_bytes = 0;
@@ -158,12 +158,12 @@ static kith_status make_tensors(ki_tune *t, ki_conv_io *ret_io, kith_error *err)
 }
 
 /* If the device no longer answers, every further call fails, and there is nothing to choose from. */
-static kith_status device_lives(const ki_tune *t, kith_error *err) {
+static kith_status device_lives(const ki_conv_contest *t, kith_error *err) {
     KI_CUDA(cudaStreamSynchronize(ki_cuda_of(t->backend)->stream));
     return KITH_OK;
 }
 
-static kith_status time_all(ki_tune *t, const ki_conv_io *io, kith_error *err) {
+static kith_status time_all(ki_conv_contest *t, const ki_conv_io *io, kith_error *err) {
     double best = 1e9;
     for (int i = 0; i < t->n; i++) {
         ki_conv_way *w = t->candidate[i].way;
@@ -187,12 +187,12 @@ static kith_status time_all(ki_tune *t, const ki_conv_io *io, kith_error *err) {
     return KITH_OK;
 }
 
-kith_status ki_tune_time(ki_tune *t, ki_conv_io *ret_io, kith_error *err) {
+kith_status ki_tune_time(ki_conv_contest *t, ki_conv_io *ret_io, kith_error *err) {
     KI_TRY(make_tensors(t, ret_io, err));
     return time_all(t, ret_io, err);
 }
 
-static int fastest(const ki_tune *t) {
+static int fastest(const ki_conv_contest *t) {
     int best = -1;
     for (int i = 0; i < t->n; i++) {
         const ki_conv_way *w = t->candidate[i].way;
@@ -202,7 +202,7 @@ static int fastest(const ki_tune *t) {
 }
 
 /* The fastest few often differ by a few percent, and a short timing cannot tell them apart reliably. */
-static kith_status time_finalists(ki_tune *t, const ki_conv_io *io, kith_error *err) {
+static kith_status time_finalists(ki_conv_contest *t, const ki_conv_io *io, kith_error *err) {
     const int first = fastest(t);
     if (first < 0) return KITH_OK;
     const double limit = FINALISTS * t->candidate[first].way->seconds;
@@ -220,7 +220,7 @@ static kith_status time_finalists(ki_tune *t, const ki_conv_io *io, kith_error *
     return KITH_OK;
 }
 
-kith_status ki_tune_pick(ki_tune *t, ki_conv_way **ret_best, kith_error *err) {
+kith_status ki_tune_pick(ki_conv_contest *t, ki_conv_way **ret_best, kith_error *err) {
     ki_conv_io io;
     ki_conv_way *least = NULL;
     double least_off = 1e9;
