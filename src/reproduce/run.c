@@ -17,12 +17,8 @@
 #include "io/yaml.h"
 #include "kith/experimental/reproduce.h"
 #include "reproduce/grid.h"
-#include "reproduce/list.h"
-#include "reproduce/outcome.h"
+#include "reproduce/one_run.h"
 #include "reproduce/page.h"
-#include "train/run.h"
-
-enum { MOST_SETS = 128 };
 
 KI_OPTIONS_INIT(kith_reproduce_options, .seeds = 3)
 
@@ -33,18 +29,12 @@ kith_status ki_reproduce_check(const kith_reproduce_options *o, kith_error *err)
 
 /* ---- which runs, in which order ---- */
 
-typedef struct job {
-    const ki_list_row *row;
-    int64_t seed;
-    size_t pass; /* of the list's order */
-} job;
-
 typedef struct reproduction {
     const kith_reproduce_options *options;
     kith_reproduce_paths at;
     ki_list list;
     ki_outcomes there; /* when the call began */
-    job *job;
+    ki_job *job;
     size_t n_jobs, jobs_capacity;
     kith_reproduce_summary *summary;
     double began;
@@ -88,7 +78,7 @@ static kith_status add_job(reproduction *r, const ki_list_row *row, int64_t seed
         if (r->job[i].row == row && r->job[i].seed == seed) return KITH_OK;
     }
     KI_TRY(ki_grow(&r->job, &r->jobs_capacity, r->n_jobs + 1, sizeof *r->job, "runs", err));
-    r->job[r->n_jobs++] = (job){row, seed, pass};
+    r->job[r->n_jobs++] = (ki_job){row, seed, pass};
     return KITH_OK;
 }
 
@@ -131,143 +121,24 @@ static kith_status plan(reproduction *r, kith_error *err) {
 
 /* ---- one run ---- */
 
-typedef struct run {
-    const job *job;
-    ki_recipe *recipe;
-    const char *set[MOST_SETS];
-    size_t n_sets;
-    const char *recorded[MOST_SETS]; /* those that say more than where files lie */
-    ki_origin origin;
-    char seed_text[40];
-    ki_path folder, result, failure, claim;
-    int claimed; /* the claim's file, locked; -1: none */
-} run;
-
-static bool is_of_machine(const char *set) {
-    static const char *const keys[] = {"data.root=",  "data.features=", "model.weights=", "loader.",
-                                       "checkpoint.", "threads=",       "log_every="};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        if (strncmp(set, keys[i], strlen(keys[i])) == 0) return true;
-    }
-    return false;
-}
-
-static void hash_text(const char *text, char ret[65]) {
-    kith_hash hash = {0};
-    kith_hash_add(&hash, text, strlen(text));
-    kith_hash_finish(&hash, ret);
-}
-
-/* What decides numbers, wherever the files lie and whatever the seed. */
-static kith_status hash_experiment(run *u, const char *path, kith_error *err) {
-    ki_recipe *plain = NULL;
-    size_t n = u->n_sets;
-    const char *sets[MOST_SETS + 3];
-    memcpy(sets, u->set, n * sizeof *sets);
-    sets[n++] = "seed=0";
-    sets[n++] = u->recipe->is_features ? "data.features=anywhere" : "data.root=anywhere";
-    if (*u->recipe->model.weights) sets[n++] = "model.weights=anywhere";
-    KI_TRY(ki_recipe_read(&(ki_recipe_source){.path = path, .sets = sets, .n_sets = n}, &plain, err));
-    hash_text(ki_recipe_identity(plain), u->origin.experiment);
-    ki_recipe_free(plain);
-    return KITH_OK;
-}
-
-static kith_status check_recipe(const ki_recipe *recipe, kith_error *err) {
-    if (recipe->eval.select == KI_SELECT_TEST)
-        return ki_fail(
-            err, KITH_EINVAL,
-            "eval.select is test; wanted validation or last: a reproduction chooses nothing on test classes");
-    if (recipe->folds > 1 || recipe->seeds > 1)
-        return ki_fail(err, KITH_EINVAL,
-                       "the recipe has folds or seeds; wanted a recipe of one run (--seeds repeats it)");
-    return KITH_OK;
-}
-
-static bool is_above_0(const ki_value *v) {
-    double number = 0;
-    return v && v->kind == KI_VALUE_SCALAR && ki_parse_double(v->text, &number) && number > 0;
-}
-
-/* Does a data section hold out classes for validation? */
-static bool holds_out(const ki_value *data) {
-    if (data && data->kind == KI_VALUE_LIST) {
-        for (const ki_value *v = data->first; v; v = v->next) {
-            if (holds_out(v)) return true;
-        }
-        return false;
-    }
-    const ki_value *split = ki_value_get(data, "split");
-    return is_above_0(ki_value_get(data, "validation")) || is_above_0(ki_value_get(data, "folds")) ||
-           (split && split->kind == KI_VALUE_SCALAR && *split->text);
-}
-
-/* A grid looks at validation classes only. */
-static kith_status check_grid_recipe(const ki_recipe *recipe, kith_error *err) {
-    if (recipe->eval.test || recipe->eval.watch_test)
-        return ki_fail(
-            err, KITH_EINVAL,
-            "eval.test or eval.watch_test is true; a grid is chosen by validation classes, and does "
-            "not look at the test classes");
-    if (holds_out(recipe->data)) return KITH_OK;
-    ki_fail(err, KITH_EINVAL, "no classes are held out; wanted data.validation for a grid to be chosen by");
-    return ki_hint(err, KITH_EINVAL, "data.validation: 0.2 holds out a fifth of the training classes");
-}
-
-static kith_status add_set(run *u, const char *set, kith_error *err) {
-    if (u->n_sets + 1 >= MOST_SETS) return ki_fail(err, KITH_EINVAL, "more than %d overrides", MOST_SETS);
-    u->set[u->n_sets++] = set;
-    if (!is_of_machine(set)) u->recorded[u->origin.n_sets++] = set;
-    return KITH_OK;
-}
-
-static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
-    const ki_list_row *row = u->job->row;
-    const kith_reproduce_options *o = r->options;
-    const long long seed = (long long)u->job->seed;
-    ki_path path;
-    char whole[65];
-    u->origin = (ki_origin){.row = row->name,
-                            .recipe = *row->recipe ? row->recipe : row->name,
-                            .seed = u->job->seed,
-                            .sets = u->recorded};
-    KI_TRY(ki_path_print(&u->result, err, "%s/%s-seed%lld.json", r->at.out, row->name, seed));
-    KI_TRY(ki_path_print(&u->failure, err, "%s/%s-seed%lld.failed.json", r->at.out, row->name, seed));
-    KI_TRY(ki_path_print(&path, err, "%s/%s.yaml", r->list.folder, u->origin.recipe));
-    const ki_list_table *table = ki_list_table_of(&r->list, row);
-    const ki_value *const sets[] = {r->list.set, table ? table->set : NULL, row->set};
-    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
-        for (const ki_value *v = sets[i] ? sets[i]->first : NULL; v; v = v->next)
-            KI_TRY(add_set(u, v->text, err));
-    }
-    for (int64_t i = 0; i < o->n_sets; i++) KI_TRY(add_set(u, o->sets[i], err));
-    ki_snprintf(u->seed_text, sizeof u->seed_text, "seed=%lld", seed);
-    u->set[u->n_sets++] = u->seed_text;
-    KI_TRY(ki_recipe_read(&(ki_recipe_source){.path = path.s, .sets = u->set, .n_sets = u->n_sets},
-                          &u->recipe, err));
-    KI_TRY(check_recipe(u->recipe, err));
-    if (row->in) KI_TRY(check_grid_recipe(u->recipe, err));
-    KI_TRY(kith_file_hash(path.s, u->origin.recipe_hash, err));
-    KI_TRY(hash_experiment(u, path.s, err));
-    /* A folder of its own for every recipe: an interrupted run is resumed only when it is this one. */
-    hash_text(ki_recipe_identity(u->recipe), whole);
-    KI_TRY(ki_path_print(&u->folder, err, "%s/%s-seed%lld-%.8s", r->at.runs, row->name, seed, whole));
-    return ki_path_print(&u->claim, err, "%s.claim", u->folder.s);
+static ki_jobs jobs_of(const reproduction *r) {
+    return (ki_jobs){
+        .options = r->options, .at = &r->at, .list = &r->list, .job = r->job, .n_jobs = r->n_jobs};
 }
 
 /* A run is one process's from before it is looked for until its result is there. *ret_is_mine false: another's. */
-static kith_status claim(run *u, bool *ret_is_mine, kith_error *err) {
+static kith_status claim(ki_run *u, bool *ret_is_mine, kith_error *err) {
     return ki_lock_try(u->claim.s, &u->claimed, ret_is_mine, err);
 }
 
-static void give_back(run *u, bool is_mine) {
+static void give_back(ki_run *u, bool is_mine) {
     if (u->claimed < 0) return;
     if (is_mine && ki_is_file("%s", u->result.s)) unlink(u->claim.s); /* nobody will want it again */
     close(u->claimed);
 }
 
 static int tell(const reproduction *r, const kith_reproduce_event *event) {
-    const job *j = &r->job[r->number];
+    const ki_job *j = &r->job[r->number];
     kith_reproduce_event e = *event;
     if (!r->options->notify) return 0;
     e.row = j->row->name;
@@ -311,7 +182,7 @@ static void learn_time(reproduction *r, double wall, double steps) {
 }
 
 /* Seconds the run should take: by the slowest step of its recipe so far, or else of all; 0: not known. */
-static double guess_seconds(const reproduction *r, const run *u) {
+static double guess_seconds(const reproduction *r, const ki_run *u) {
     double most = 0;
     for (size_t i = 0; i < r->there.n; i++) {
         const ki_outcome *o = &r->there.item[i];
@@ -323,7 +194,7 @@ static double guess_seconds(const reproduction *r, const run *u) {
 }
 
 /* The result of a run as a file of its own, by the first rank. */
-static kith_status keep(reproduction *r, const run *u, const ki_train_result *result, kith_error *err) {
+static kith_status keep(reproduction *r, const ki_run *u, const ki_train_result *result, kith_error *err) {
     const ki_scores *scores = result->test.is_there ? &result->test : &result->validation;
     if (!scores->is_there)
         return ki_fail(err, KITH_EINVAL, "there are neither test nor validation classes to score");
@@ -338,7 +209,7 @@ static kith_status keep(reproduction *r, const run *u, const ki_train_result *re
     return KITH_OK;
 }
 
-static kith_status train(reproduction *r, run *u, kith_error *err) {
+static kith_status train(reproduction *r, ki_run *u, kith_error *err) {
     ki_train_result result;
     const ki_train_options options = {.recipe = u->recipe,
                                       .folder = u->folder.s,
@@ -357,7 +228,7 @@ static kith_status train(reproduction *r, run *u, kith_error *err) {
 }
 
 /* The hash of the run's data as it is now, in r->data_hash. Rows mostly share their data: it is opened once. */
-static kith_status hash_data(reproduction *r, const run *u, kith_error *err) {
+static kith_status hash_data(reproduction *r, const ki_run *u, kith_error *err) {
     char *text = NULL;
     kith_dataset *set = NULL;
     kith_error ignored = {0};
@@ -376,7 +247,7 @@ static kith_status hash_data(reproduction *r, const run *u, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_status look_at(reproduction *r, run *u, const ki_outcome *there, bool *ret_is_over,
+static kith_status look_at(reproduction *r, ki_run *u, const ki_outcome *there, bool *ret_is_over,
                            kith_error *err) {
     kith_reproduce_event_kind kind = KITH_REPRODUCE_SKIPPED;
     int64_t *count = &r->summary->n_skipped;
@@ -403,7 +274,7 @@ static kith_status look_at(reproduction *r, run *u, const ki_outcome *there, boo
 }
 
 /* Is the result there? *ret_is_over: nothing is to be done. */
-static kith_status look(reproduction *r, run *u, bool *ret_is_over, kith_error *err) {
+static kith_status look(reproduction *r, ki_run *u, bool *ret_is_over, kith_error *err) {
     ki_arena arena = {0};
     ki_outcome there = {0};
     *ret_is_over = false;
@@ -419,7 +290,7 @@ static bool is_late(reproduction *r, double seconds) {
     return ki_seconds_now() - r->began + seconds > 60 * r->options->minutes;
 }
 
-static kith_status fail_run(reproduction *r, const run *u, const kith_error *why, kith_error *err) {
+static kith_status fail_run(reproduction *r, const ki_run *u, const kith_error *why, kith_error *err) {
     r->summary->n_failed++;
     if (!ki_comm_is_first(r->comm)) return KITH_OK;
     tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_FAILED, .text = why->message});
@@ -427,100 +298,12 @@ static kith_status fail_run(reproduction *r, const run *u, const kith_error *why
     return ki_outcome_write_failure(u->failure.s, &u->origin, why, err);
 }
 
-/* ---- halving ---- */
-
-/* What a run of a grid came to: NaN if it failed. *ret_missing: there is no result yet, or it is one of another recipe. */
-static kith_status score_of(const reproduction *r, const job *j, double *ret_score, bool *ret_missing,
-                            kith_error *err) {
-    kith_status status;
-    ki_arena arena = {0};
-    ki_outcome there = {0};
-    run *u = NULL;
-    *ret_score = NAN;
-    *ret_missing = false;
-    KI_CHECK(ki_zalloc_or(&u, 1, sizeof *u, "a run", err));
-    u->job = j;
-    u->claimed = -1;
-    status = open_run(r, u, err);
-    if (status != KITH_OK && status != KITH_ENOMEM) { /* its turn has said what is wrong with it */
-        status = KITH_OK;
-        goto done;
-    }
-    KI_CHECK(status);
-    if (ki_is_file("%s", u->result.s)) {
-        KI_CHECK(ki_outcome_read(u->result.s, &arena, &there, err));
-        *ret_missing = strcmp(there.experiment, u->origin.experiment) != 0;
-        *ret_score = ki_outcome_real(&there, "validation", j->row->in->by);
-    } else {
-        *ret_missing = !ki_is_file("%s", u->failure.s);
-    }
-done:
-    if (u) ki_recipe_free(u->recipe);
-    ki_free(u);
-    ki_arena_release(&arena);
-    return status;
-}
-
-/* Is it the first job of its seed that is about the grid, up to a pass? */
-static bool brings_seed(const reproduction *r, size_t i, const ki_list_grid *g, size_t pass) {
-    for (size_t j = 0; j <= i; j++) {
-        const job *other = &r->job[j];
-        if (other->row->in == g && other->pass <= pass && other->seed == r->job[i].seed) return j == i;
-    }
-    return false;
-}
-
-/* The mean over the seeds of the job's pass and those before. *ret_missing has memory of the caller, filled in where a
- * result is missing. */
-static kith_status mean_score(const reproduction *r, const job *of, const ki_list_row *row, double *ret_mean,
-                              job *ret_missing, kith_error *err) {
-    double sum = 0, n = 0, score = NAN;
-    for (size_t i = 0; i < r->n_jobs && !ret_missing->row; i++) {
-        bool is_missing = false;
-        if (!brings_seed(r, i, of->row->in, of->pass)) continue;
-        const job wanted = {row, r->job[i].seed, of->pass};
-        KI_TRY(score_of(r, &wanted, &score, &is_missing, err));
-        if (is_missing) *ret_missing = wanted;
-        sum += score;
-        n++;
-    }
-    *ret_mean = n > 0 ? sum / n : NAN;
-    return KITH_OK;
-}
-
-/* Is the job's combination among those that go on to its round? ret_missing: a result that would have to be known; its row
- * is NULL when there is none. */
-static kith_status goes_on(const reproduction *r, const job *j, bool *ret_goes_on, job *ret_missing,
-                           kith_error *err) {
-    const ki_list_grid *g = j->row->in;
-    kith_status status = KITH_OK;
-    bool *alive = NULL;
-    double *score = NULL;
-    *ret_missing = (job){0};
-    *ret_goes_on = true;
-    if (!g || j->row->rung == 0) return KITH_OK;
-    KI_CHECK(ki_alloc_or(&alive, g->n_settings, sizeof *alive, "a grid", err));
-    KI_CHECK(ki_zalloc_or(&score, g->n_settings, sizeof *score, "a grid", err));
-    for (size_t s = 0; s < g->n_settings; s++) alive[s] = true;
-    for (size_t rung = 0; rung < j->row->rung && !ret_missing->row; rung++) {
-        for (size_t s = 0; s < g->n_settings && !ret_missing->row; s++) {
-            const ki_list_row *row = &g->row[rung * g->n_settings + s];
-            if (alive[s]) KI_CHECK(mean_score(r, j, row, &score[s], ret_missing, err));
-        }
-        if (!ret_missing->row) ki_grid_halve(g, score, alive);
-    }
-    *ret_goes_on = !ret_missing->row && alive[j->row->setting];
-done:
-    ki_free(alive);
-    ki_free(score);
-    return status;
-}
-
 /* *ret_is_out: the job is left out of its grid, or has to wait. */
-static kith_status leave_out(reproduction *r, const job *j, bool *ret_is_out, kith_error *err) {
-    job missing = {0};
+static kith_status leave_out(reproduction *r, const ki_job *j, bool *ret_is_out, kith_error *err) {
+    const ki_jobs jobs = jobs_of(r);
+    ki_job missing = {0};
     bool is_in = true;
-    KI_TRY(goes_on(r, j, &is_in, &missing, err));
+    KI_TRY(ki_halving_goes_on(&jobs, j, &is_in, &missing, err));
     *ret_is_out = !is_in;
     if (is_in) return KITH_OK;
     char text[200] = "";
@@ -533,7 +316,7 @@ static kith_status leave_out(reproduction *r, const job *j, bool *ret_is_out, ki
 }
 
 /* Is the run to be done, now and here? The first rank decides. */
-static kith_status decide(reproduction *r, run *u, bool *ret_is_mine, bool *ret_runs, kith_error *err) {
+static kith_status decide(reproduction *r, ki_run *u, bool *ret_is_mine, bool *ret_runs, kith_error *err) {
     char stem[256];
     bool is_over = false;
     KI_TRY(claim(u, ret_is_mine, err));
@@ -559,15 +342,16 @@ static kith_status decide(reproduction *r, run *u, bool *ret_is_mine, bool *ret_
     return KITH_OK;
 }
 
-static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
+static kith_status do_job(reproduction *r, const ki_job *j, kith_error *err) {
     kith_status status;
-    run u = {.job = j, .claimed = -1};
+    const ki_jobs jobs = jobs_of(r);
+    ki_run u = {.job = j, .claimed = -1};
     kith_error why = {0};
     bool is_mine = false, runs = false, is_out = false;
     status = ki_comm_is_first(r->comm) ? leave_out(r, j, &is_out, err) : KITH_OK;
     KI_CHECK(ki_comm_agree_on(r->comm, status, &is_out, err));
     if (is_out) goto done;
-    status = ki_comm_agree(r->comm, open_run(r, &u, &why), &why);
+    status = ki_comm_agree(r->comm, ki_run_open(&jobs, j, &u, &why), &why);
     if (status == KITH_OK) {
         status = ki_comm_is_first(r->comm) ? decide(r, &u, &is_mine, &runs, err) : KITH_OK;
         KI_CHECK(ki_comm_agree_on(r->comm, status, &runs, err));
