@@ -236,7 +236,7 @@ kith_status eval_worst_write_page(const eval_worst *w, const eval_worst_request 
             about, sizeof about,
             "The %lld of %lld queries with the lowest average precision, each with its %lld nearest items; "
             "then %lld hard negatives: of %lld queries the nearest item is of another class, and these "
-            "are nearer by most.",
+            "have the greatest margins.",
             (long long)f->n, (long long)f->n_judged, (long long)f->n_nearest, (long long)f->n_negatives,
             (long long)f->n_wrong);
         to.title = title;
