@@ -270,6 +270,41 @@ static void test_save_and_restore(void **state) {
     }
 }
 
+/* The same batches with every item as often as it has views, side by side; and so again after restoring. */
+static void test_views(void **state) {
+    (void)state;
+    static world w;
+    kith_error err = {0};
+    static const int rows[] = {KI_SAMPLER_ROW_balanced, KI_SAMPLER_ROW_shuffled, KI_SAMPLER_ROW_whole_classes,
+                               KI_SAMPLER_ROW_sequential};
+    make_world(&w, 5, 30, 9);
+    for (size_t r = 0; r < N_ROWS(rows); r++) {
+        ki_sampler_settings s = settings_of(rows[r]);
+        s.classes = 6, s.images = 2, s.size = 20;
+        const int64_t once = ki_sampler_batch_size(&s);
+        ki_sampler *plain = new_sampler(&s, 7, &w);
+        s.views = 3;
+        assert_int_equal(ki_sampler_batch_size(&s), 3 * once);
+        ki_sampler *views = new_sampler(&s, 7, &w), *again = new_sampler(&s, 7, &w);
+        for (int i = 0; i < 40; i++) { /* some epochs */
+            const ki_sampler_state before = ki_sampler_save(views);
+            const ki_sampler_batch a = next(plain), b = next(views);
+            assert_ok(ki_sampler_restore(again, &before, &err), &err);
+            const ki_sampler_batch c = next(again);
+            assert_int_equal(b.n, 3 * a.n);
+            assert_int_equal(b.epoch, a.epoch);
+            assert_int_equal(b.number, a.number);
+            assert_int_equal(b.first, 3 * a.first); /* a place, and random numbers, of its own for each */
+            for (int64_t k = 0; k < b.n; k++) assert_int_equal(b.item[k], a.item[k / 3]);
+            assert_int_equal(c.n, b.n);
+            assert_memory_equal(c.item, b.item, (size_t)b.n * sizeof *b.item);
+        }
+        ki_sampler_free(plain);
+        ki_sampler_free(views);
+        ki_sampler_free(again);
+    }
+}
+
 static void test_refusals(void **state) {
     (void)state;
     static world w;
@@ -376,6 +411,7 @@ int main(void) {
         cmocka_unit_test(test_shuffled_over_seeds),
         cmocka_unit_test(test_whole_classes_over_seeds),
         cmocka_unit_test(test_save_and_restore),
+        cmocka_unit_test(test_views),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_no_memory),
     };

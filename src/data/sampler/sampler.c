@@ -36,6 +36,9 @@ const ki_option ki_sampler_options[] = {
     KI_OPTION_BOOL(ki_sampler_settings, partial, 0, "shuffled: also the incomplete last batch", "ours"),
     KI_OPTION_BOOL(ki_sampler_settings, cut, 0, "whole_classes: fill each batch by cutting its last class",
                    "ours"),
+    KI_OPTION_LATER(INT, ki_sampler_settings, views, 1, 1, 64,
+                    "every image is in its batch this many times, each with a random view of its own",
+                    "ours"),
     KI_OPTION_LATER(BOOL, ki_sampler_settings, cached, 0,
                     "the network computes a batch in chunks, twice, and the objective sees all of it: for "
                     "batches larger than memory",
@@ -43,8 +46,14 @@ const ki_option ki_sampler_options[] = {
     KI_OPTION_LATER(INT, ki_sampler_settings, chunk, 64, 1, 1e6, "cached: images computed at once", "ours"),
     KI_OPTION_END};
 
-int64_t ki_sampler_batch_size(const ki_sampler_settings *s) {
+static int64_t views_of(const ki_sampler_settings *s) { return s->views > 1 ? s->views : 1; }
+
+int64_t ki_sampler_batch_items(const ki_sampler_settings *s) {
     return kinds[s->sampler] == &ki_sampler_balanced ? s->classes * s->images : s->size;
+}
+
+int64_t ki_sampler_batch_size(const ki_sampler_settings *s) {
+    return ki_sampler_batch_items(s) * views_of(s);
 }
 
 typedef struct labelled {
@@ -126,7 +135,7 @@ void ki_sampler_plan_release(ki_sampler_plan *plan) {
     *plan = (ki_sampler_plan){0};
 }
 
-int64_t ki_sampler_n_unlabelled(const ki_sampler *s) { return s->n_unlabelled; }
+int64_t ki_sampler_n_unlabelled(const ki_sampler *s) { return s->n_unlabelled * views_of(&s->settings); }
 
 kith_status ki_sampler_plan_epoch(const ki_sampler *s, uint32_t epoch, ki_sampler_plan *plan,
                                   kith_error *err) {
@@ -142,6 +151,18 @@ kith_status ki_sampler_plan_size(ki_sampler_plan *plan, int64_t n_items, int64_t
     return KITH_OK;
 }
 
+/* Every item as often as it has views: from the end, so that nothing is overwritten before it is read. */
+static kith_status repeat_items(int64_t views, ki_sampler_plan *plan, kith_error *err) {
+    const int64_t n = plan->begin[plan->n_batches];
+    if (views == 1) return KITH_OK;
+    if (n > INT64_MAX / views) return ki_fail_memory(err, SIZE_MAX, "an epoch");
+    KI_TRY(
+        ki_grow(&plan->item, &plan->item_capacity, (size_t)(n * views), sizeof *plan->item, "an epoch", err));
+    for (int64_t i = n * views - 1; i >= 0; i--) plan->item[i] = plan->item[i / views];
+    for (int64_t b = 0; b <= plan->n_batches; b++) plan->begin[b] *= views;
+    return KITH_OK;
+}
+
 static kith_status ensure_plan(ki_sampler *s, kith_error *err) {
     if (s->is_planned) return KITH_OK;
     KI_TRY(s->n_parts ? ki_sampler_plan_mixed(s, s->epoch, &s->plan, err)
@@ -149,6 +170,7 @@ static kith_status ensure_plan(ki_sampler *s, kith_error *err) {
     if (s->plan.n_batches < 1)
         return ki_fail(err, KITH_EINVAL, "batch (%s): %jd images do not fill one batch of %jd",
                        kinds[s->settings.sampler]->name, (intmax_t)s->n, (intmax_t)s->settings.size);
+    KI_TRY(repeat_items(views_of(&s->settings), &s->plan, err));
     for (int64_t i = 0; i < s->plan.begin[s->plan.n_batches]; i++) s->plan.item[i] = s->item[s->plan.item[i]];
     s->is_planned = true;
     return KITH_OK;

@@ -32,13 +32,14 @@ typedef struct ki_sampler_settings {
     int64_t buffer;  /* shuffled: images that are mixed with each other; 0: all */
     bool partial;    /* shuffled: use the incomplete last batch, too */
     bool cut;        /* whole_classes: fill every batch by cutting the last class in two */
+    int64_t views;   /* how often every image of a batch is in it, one after the other; 0: once */
     bool cached;     /* not the sampler's: the network computes a batch in chunks … */
     int64_t chunk;   /* … of so many images (train/learner.h) */
 } ki_sampler_settings;
 
 extern const ki_option ki_sampler_options[];
 
-/* The most images a batch can hold. */
+/* The most images a batch can hold, each view counted. */
 int64_t ki_sampler_batch_size(const ki_sampler_settings *settings);
 
 /* Batches consist of the numbers in items[n]; labels[n] are their classes (any numbers). Both are copied. */
@@ -56,7 +57,7 @@ typedef struct ki_sampler_part {
 kith_status ki_sampler_new_mixed(const ki_sampler_settings *settings, uint64_t seed, const int64_t *items,
                                  const int32_t *labels, const ki_sampler_part *parts, size_t n_parts,
                                  ki_sampler **ret_sampler, kith_error *err);
-/* Items at the end of every batch that are of sets without classes. */
+/* Places at the end of every batch that are of sets without classes. */
 int64_t ki_sampler_n_unlabelled(const ki_sampler *sampler);
 
 void ki_sampler_free(ki_sampler *sampler); /* NULL is fine */
@@ -124,6 +125,9 @@ typedef struct ki_sampler_kind {
 #define X(name) extern const ki_sampler_kind ki_sampler_##name;
 #include "data/sampler/table.def"
 #undef X
+
+/* Items of a batch, each counted once. */
+int64_t ki_sampler_batch_items(const ki_sampler_settings *settings);
 
 /* The plan of one epoch of one set, by the settings' kind. */
 kith_status ki_sampler_plan_epoch(const ki_sampler *sampler, uint32_t epoch, ki_sampler_plan *plan,
