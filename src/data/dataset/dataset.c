@@ -100,6 +100,7 @@ void kith_dataset_free(kith_dataset *set) {
     ki_item_views_free(set->views);
     for (size_t i = 0; i < set->n_tars; i++) ki_tar_let_go(set->tar[i]);
     ki_free(set->tar);
+    kith_dataset_free(set->groups);
     for (size_t p = 0; p < set->n_parts; p++) kith_dataset_free(set->part[p]);
     ki_free(set->part);
     ki_free(set->name);
