@@ -103,6 +103,9 @@ KITH_API const char *kith_dataset_nested(const kith_dataset *dataset, int64_t i)
 /* Groups of items that must not be parted between splits (the column `group` of a manifest); 0: there are none. */
 KITH_API int64_t kith_dataset_n_groups(const kith_dataset *dataset);
 
+/* Super-classes, of classes that are alike (Stanford Online Products, a manifest's column `superclass`); 0: there are none. */
+KITH_API int64_t kith_dataset_n_super_classes(const kith_dataset *dataset);
+
 /* SHA-256, in lower-case hex, of which items the set has: their paths below the root and their labels, in order,
  * not their pixels. `split` is a kith_split for only the items of that split, or KITH_SPLIT_ALL (-1); then the
  * splits count, too. */

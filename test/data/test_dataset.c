@@ -532,6 +532,22 @@ static kith_dataset *make_groups(const char *name, int n, const char *split) {
     return open_set("csv", path);
 }
 
+static void test_super_classes(void **state) {
+    (void)state;
+    put_image(in_folder("super/x.jpg"), "ok_rgb.jpg");
+    put_text(in_folder("super/list.csv"),
+             "path,label,superclass\nx.jpg,a,tool\nx.jpg,b,tool\nx.jpg,c,\nx.jpg,d,pet\n");
+    kith_dataset *set = open_set(NULL, in_folder("super/list.csv"));
+    assert_int_equal(kith_dataset_n_super_classes(set), 2);
+    assert_int_equal(set->class_[0].super, set->class_[1].super);
+    assert_int_equal(set->class_[2].super, 0);
+    assert_true(set->class_[3].super > 0 && set->class_[3].super != set->class_[0].super);
+    kith_dataset_free(set);
+    put_text(in_folder("super/bad.csv"), "path,label,superclass\nx.jpg,a,tool\nx.jpg,a,pet\n");
+    assert_refused(NULL, in_folder("super/bad.csv"), KITH_EFORMAT,
+                   "the class 'a' is of super-class 'tool' and of 'pet'");
+}
+
 static void test_groups(void **state) {
     (void)state;
     kith_dataset *set = make_groups("groups", 30, "");
@@ -747,6 +763,7 @@ int main(void) {
         cmocka_unit_test(test_cars_both_layouts),
         cmocka_unit_test(test_cars_damaged),
         cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_super_classes),
         cmocka_unit_test(test_hold_out),
         cmocka_unit_test(test_folds),
         cmocka_unit_test(test_scan),

@@ -1,6 +1,6 @@
 /* A manifest: a CSV file whose header names the columns path and label, and maybe split
- * (train|validation|test), role (query|gallery|both), x, y, w, h (a box in pixels) and group (what must not be parted
- * between splits). Paths are relative to the manifest's folder. Without a split column the first half of the classes, in order of
+ * (train|validation|test), role (query|gallery|both), x, y, w, h (a box in pixels) , group (what must not be parted
+ * between splits) and superclass (of the class). Paths are relative to the manifest's folder. Without a split column the first half of the classes, in order of
  * appearance, trains. */
 #include <string.h>
 #include <strings.h>
@@ -9,7 +9,7 @@
 #include "data/dataset/table.h"
 
 typedef struct columns {
-    int path, label, split, role, group, box[4];
+    int path, label, split, role, group, super, box[4];
 } columns;
 
 static kith_status read_header(ki_table *t, columns *ret, kith_error *err) {
@@ -22,7 +22,8 @@ static kith_status read_header(ki_table *t, columns *ret, kith_error *err) {
                      .label = ki_table_column(t, "label"),
                      .split = ki_table_column(t, "split"),
                      .role = ki_table_column(t, "role"),
-                     .group = ki_table_column(t, "group")};
+                     .group = ki_table_column(t, "group"),
+                     .super = ki_table_column(t, "superclass")};
     if (ret->path < 0 || ret->label < 0)
         return ki_lines_fail(&t->lines, t->line, "a header with the columns path and label", err);
     int n_box = 0;
@@ -61,6 +62,8 @@ static kith_status read_row(kith_dataset *set, const char *folder, const ki_tabl
     KI_TRY(ki_dataset_add(set, folder, path.s, path.n, label, split, &item, err));
     if (!role_of(ki_table_field(t, at->role), &item->role))
         return ki_lines_fail(&t->lines, t->line, "query, gallery or both as role", err);
+    const ki_text super = ki_table_field(t, at->super);
+    if (super.n) KI_TRY(ki_dataset_super_class(set, label, super.s, super.n, err));
     const ki_text group = ki_table_field(t, at->group);
     if (group.n) {
         int32_t number = 0;
@@ -118,7 +121,8 @@ done:
 
 const ki_dataset_kind ki_dataset_csv = {
     .name = "csv",
-    .summary = "a CSV manifest: path, label and maybe split, role (query|gallery), box (x,y,w,h), group",
+    .summary =
+        "a CSV manifest: path, label and maybe split, role (query|gallery), box (x,y,w,h), group, superclass",
     .found = found,
     .read = read_csv,
 };

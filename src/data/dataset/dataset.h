@@ -28,7 +28,8 @@ typedef struct ki_class {
     const char *key, *name;
     uint32_t hash;
     int64_t n_images;
-    bool is_none; /* stands for the items of a set without labels: they have no class */
+    int32_t super; /* its super-class, from 1; 0: none */
+    bool is_none;  /* stands for the items of a set without labels: they have no class */
 } ki_class;
 
 typedef struct ki_dataset_kind ki_dataset_kind;
@@ -54,7 +55,8 @@ struct kith_dataset {
     ki_npy_rows *rows;    /* item i is row i, numbers instead of an image; NULL: a set of images */
     kith_dataset *groups; /* their names, as classes; NULL: there are none, or they are a part's */
     int64_t n_groups;
-    struct ki_tar **tar; /* tar files whose members are items: held as long as the set lives */
+    kith_dataset *supers; /* names of super-classes, as classes; NULL: there are none */
+    struct ki_tar **tar;  /* tar files whose members are items: held as long as the set lives */
     size_t n_tars, tar_capacity;
     struct ki_item_views
         *views; /* … unless there are these: then views.c says which row of which file an item is */
@@ -97,6 +99,9 @@ kith_status ki_dataset_class(kith_dataset *set, const char *key, size_t key_leng
                              kith_error *err);
 kith_status ki_dataset_name_class(kith_dataset *set, int32_t label, const char *name, size_t length,
                                   kith_error *err);
+/* Classes that are alike have the same super-class. KITH_EFORMAT: it has another one. */
+kith_status ki_dataset_super_class(kith_dataset *set, int32_t label, const char *name, size_t length,
+                                   kith_error *err);
 /* Add an item with the file folder/path (path alone when folder is NULL or path is absolute). The caller
  * fills in the rest of the item through *ret_item, which is valid until the next call. */
 kith_status ki_dataset_add(kith_dataset *set, const char *folder, const char *path, size_t path_length,
@@ -131,8 +136,8 @@ kith_status ki_dataset_check_groups(const kith_dataset *set, kith_error *err);
 /* ---- list_rows.c: items as rows of a manifest ---- */
 
 typedef struct ki_list_rows {
-    bool roles, boxes, groups; /* columns: those that an item needs */
-    bool names;                /* classes by their names; else by their keys */
+    bool roles, boxes, groups, supers; /* columns: those that an item needs */
+    bool names;                        /* classes by their names; else by their keys */
 } ki_list_rows;
 ki_list_rows ki_list_rows_of(const kith_dataset *set);
 void ki_list_rows_head(const ki_list_rows *rows, ki_buffer *out);

@@ -8,14 +8,15 @@ ki_list_rows ki_list_rows_of(const kith_dataset *set) {
         const ki_item *item = &set->item[i];
         m.roles |= item->role != KITH_ROLE_BOTH;
         m.boxes |= item->has_box;
+        m.supers |= item->label >= 0 && set->class_[item->label].super > 0 && set->supers;
         m.groups |= item->group > 0 && set->groups;
     }
     return m;
 }
 
 void ki_list_rows_head(const ki_list_rows *m, ki_buffer *out) {
-    ki_buffer_put(out, "path,label,split%s%s%s\n", m->roles ? ",role" : "", m->boxes ? ",x,y,w,h" : "",
-                  m->groups ? ",group" : "");
+    ki_buffer_put(out, "path,label,split%s%s%s%s\n", m->roles ? ",role" : "", m->boxes ? ",x,y,w,h" : "",
+                  m->groups ? ",group" : "", m->supers ? ",superclass" : "");
 }
 
 void ki_list_rows_row(const ki_list_rows *m, const kith_dataset *set, const ki_item *item, const char *path,
@@ -34,5 +35,7 @@ void ki_list_rows_row(const ki_list_rows *m, const kith_dataset *set, const ki_i
     }
     if (m->groups) ki_buffer_add(out, ",", 1);
     if (m->groups && item->group) ki_table_put(out, set->groups->class_[item->group - 1].key);
+    if (m->supers) ki_buffer_add(out, ",", 1);
+    if (m->supers && c->super) ki_table_put(out, set->supers->class_[c->super - 1].key);
     ki_buffer_add(out, "\n", 1);
 }
