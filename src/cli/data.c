@@ -141,6 +141,10 @@ static void print_text(const request *r, const kith_dataset *set, const findings
     }
     printf("width       %d … %d … %d pixels (least, median, most)\n", c->width[0], c->width[1], c->width[2]);
     printf("height      %d … %d … %d pixels\n", c->height[0], c->height[1], c->height[2]);
+    if (kith_dataset_n_super_classes(set))
+        printf("above them  %jd super-classes\n", (intmax_t)kith_dataset_n_super_classes(set));
+    if (kith_dataset_n_groups(set))
+        printf("groups      %jd, none in two splits\n", (intmax_t)kith_dataset_n_groups(set));
     if (f->n_empty) printf("empty       %jd classes without an image\n", (intmax_t)f->n_empty);
     printf("missing     %jd files\n", (intmax_t)kith_dataset_n_missing(set));
     for (int64_t i = 0; kith_dataset_missing(set, i); i++) printf("  %s\n", kith_dataset_missing(set, i));
@@ -219,6 +223,8 @@ static kith_status print_json(const request *r, const kith_dataset *set, const f
         kith_json_object_end(json);
     }
     kith_json_object_end(json);
+    if (kith_dataset_n_super_classes(set)) put_int(json, "super_classes", kith_dataset_n_super_classes(set));
+    if (kith_dataset_n_groups(set)) put_int(json, "groups", kith_dataset_n_groups(set));
     put_sizes(json, "width", f->scan.width);
     put_sizes(json, "height", f->scan.height);
     put_int(json, "missing", kith_dataset_n_missing(set));

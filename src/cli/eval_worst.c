@@ -150,7 +150,7 @@ typedef struct page {
     kith_page_part *part; /* [n + n_negatives] */
     kith_page_hit *hit;   /* [n * n_nearest + 2 n_negatives] */
     const char **image;   /* of the queries, in the order of the parts */
-    char (*title)[256];   /* of the parts */
+    char (*title)[384];   /* of the parts */
     int64_t n, n_hits;
 } page;
 
@@ -201,8 +201,8 @@ static void fill(page *p) {
         const kith_worst_query *q = &f->queries[i];
         name_row(p->worst, q->row, q->label, &text);
         snprintf(p->title[p->n], sizeof *p->title,
-                 "%lld. %s: average precision %.2f %%, first hit at rank %lld", (long long)i + 1, text.class,
-                 100 * q->average_precision, (long long)q->first_hit);
+                 "%lld. %s: average precision %.2f %%, first hit at rank %lld; %s", (long long)i + 1,
+                 text.class, 100 * q->average_precision, (long long)q->first_hit, text.row);
         kith_page_part *part = add_part(p, q->row);
         for (int64_t j = 0; j < f->n_nearest; j++) {
             const kith_worst_hit *hit = &f->nearest[i * f->n_nearest + j];
@@ -213,8 +213,8 @@ static void fill(page *p) {
         const kith_hard_negative *n = &f->negatives[i];
         name_row(p->worst, n->row, n->label, &text);
         name_row(p->worst, n->negative.row, n->negative.label, &other);
-        snprintf(p->title[p->n], sizeof *p->title, "Hard negative %lld: %s, and %s is nearer by %.3f",
-                 (long long)i + 1, text.class, other.class, n->margin);
+        snprintf(p->title[p->n], sizeof *p->title, "Hard negative %lld: %s, and %s is nearer by %.3f; %s",
+                 (long long)i + 1, text.class, other.class, n->margin, text.row);
         kith_page_part *part = add_part(p, n->row);
         add_hit(p, part, &n->negative, "✗ the nearest");
         add_hit(p, part, &n->positive, "✓ the nearest of the same class");
@@ -236,7 +236,7 @@ kith_status eval_worst_write_page(const eval_worst *w, const eval_worst_request 
             about, sizeof about,
             "The %lld of %lld queries with the lowest average precision, each with its %lld nearest items; "
             "then %lld hard negatives: of %lld queries the nearest item is of another class, and these "
-            "are nearer by most.",
+            "have the greatest margins.",
             (long long)f->n, (long long)f->n_judged, (long long)f->n_nearest, (long long)f->n_negatives,
             (long long)f->n_wrong);
         to.title = title;

@@ -25,14 +25,13 @@ static kith_status write_list(const ki_tune *t, const ki_tune_folds *f, int fold
                               kith_error *err) {
     ki_buffer text = {.err = err};
     kith_status status = KITH_OK;
-    ki_buffer_put(&text, "path,label,split\n");
+    const ki_list_rows m = ki_list_rows_of(t->set);
+    ki_list_rows_head(&m, &text);
     for (int64_t i = 0; i < t->learn.n; i++) {
         const int64_t item = t->learn.item[i];
         if (!t->is_sound[item]) continue;
-        ki_table_put(&text, t->set->item[item].path);
-        ki_buffer_add(&text, ",", 1);
-        ki_table_put(&text, t->set->class_[t->set->item[item].label].key);
-        ki_buffer_put(&text, ",%s\n", f->fold_of[item] == fold ? "validation" : "train");
+        ki_list_rows_row(&m, t->set, &t->set->item[item], t->set->item[item].path,
+                         f->fold_of[item] == fold ? KITH_SPLIT_VALIDATION : KITH_SPLIT_TRAIN, &text);
     }
     status = text.status;
     if (status == KITH_OK) status = ki_file_write(path, text.data, text.n, err);
@@ -168,7 +167,7 @@ static kith_status try_fold(ki_tune *t, const ki_tune_way *way, int fold, int64_
     static const kith_retrieval nothing;
     ki_tune_trial_name(&trial, name, sizeof name);
     if (ki_tune_find(t, name, steps, NULL)) return KITH_OK;
-    *ret_late = t->is_over || ki_tune_seconds(t) > must_end;
+    *ret_late = ki_tune_seconds(t) > must_end;
     if (*ret_late) return KITH_OK;
     KI_CHECK(ki_tune_select(t, &t->folds[1], fold, true, NULL, &held, err));
     KI_CHECK(ki_path_print(&folder, err, "%s/tried/%d-fold-%d", t->folder, (int)way->complexity, fold));
@@ -229,7 +228,7 @@ static kith_status plan(ki_tune *t, int *ret_n, int64_t *ret_steps, kith_error *
     double value = 0, step = STEP * BATCH * t->seconds_of_view / (double)(t->learn.n > 0 ? t->learn.n : 1);
     *ret_n = 0;
     if (!ki_tune_has_decided(t, "ways to train all")) {
-        *ret_n = t->is_over ? 0 : n_for(t, step, ret_steps);
+        *ret_n = n_for(t, step, ret_steps);
         if (*ret_n) KI_TRY(probe(t, &step, err));
         if (*ret_n) *ret_n = n_for(t, step, ret_steps);
         /* Not remembered: with more minutes the same command goes on to it. */
@@ -283,13 +282,14 @@ kith_status ki_tune_fine(ki_tune *t, kith_error *err) {
     int n = 0, n_tried = 0;
     int64_t steps = 0;
     bool is_late = false;
+    if (t->is_over) return KITH_OK;
     KI_TRY(plan(t, &n, &steps, err));
     for (int i = 0; i < t->n_ways && n_tried < n && !is_late; i++) {
         if (!t->way[i].is_fine) continue;
         KI_TRY(try_way(t, i, steps, &is_late, err));
         n_tried += !is_late;
     }
-    if (n_tried == 0 && !t->is_over)
+    if (n_tried == 0)
         ki_tune_say(t,
                     "no time is left to train the network itself; with more --minutes the same command goes "
                     "on to it");

@@ -247,6 +247,45 @@ done:
     return status;
 }
 
+static void put_point(kith_json *json, const ki_tune_point *p) {
+    kith_json_object_begin(json);
+    put_text(json, "of", p->part.of_photos ? "photos" : "classes");
+    put_real(json, "share", p->part.share);
+    put_real(json, "classes", p->n_classes);
+    put_real(json, "photos", p->n_photos);
+    put_real(json, "gain", p->gain.mean);
+    put_real(json, "gain_within", p->gain.t * p->gain.error);
+    put_real(json, "gain_recall_at_1", p->gain.recall);
+    put_real(json, "gain_map_at_r", p->gain.precision);
+    kith_json_object_end(json);
+}
+
+static void put_forecast(kith_json *json, const char *key, const ki_tune_forecast *f) {
+    if (!f->is_known) return;
+    kith_json_key(json, key);
+    kith_json_object_begin(json);
+    put_real(json, "gain", f->gain);
+    put_real(json, "low", f->low);
+    put_real(json, "high", f->high);
+    put_real(json, "gain_recall_at_1", f->recall);
+    put_real(json, "gain_map_at_r", f->precision);
+    kith_json_object_end(json);
+}
+
+static void put_curve(const ki_tune *t, kith_json *json) {
+    char text[200];
+    put_text(json, "curve_of", ki_tune_describe(&t->way[t->best], text, sizeof text));
+    kith_json_key(json, "curve");
+    kith_json_array_begin(json);
+    for (int i = 0; i < t->n_points; i++) put_point(json, &t->point[i]);
+    kith_json_array_end(json);
+    kith_json_key(json, "forecast");
+    kith_json_object_begin(json);
+    put_forecast(json, "twice_the_classes", &t->forecast[0]);
+    put_forecast(json, "twice_the_photos", &t->forecast[1]);
+    kith_json_object_end(json);
+}
+
 static void put_beside(kith_json *json, const beside *b) {
     if (!b->is_there) return;
     kith_json_key(json, "pretrained_test");
@@ -287,6 +326,7 @@ static kith_status write_summary(const ki_tune *t, const beside *b, kith_error *
     put_text(json, "why", t->why);
     put_text(json, "advice", t->advice);
     put_beside(json, b);
+    put_curve(t, json);
     kith_json_key(json, "tried");
     kith_json_array_begin(json);
     for (int i = 0; i < t->n_ways; i++) KI_CHECK(put_way(t, i, json, err));

@@ -227,15 +227,13 @@ static kith_status write_list(const look *k, kith_error *err) {
     ki_path path, image;
     kith_status status = KITH_OK;
     ki_buffer text = {.err = err};
-    ki_buffer_put(&text, "path,label,split\n");
+    const ki_list_rows m = ki_list_rows_of(k->set);
+    ki_list_rows_head(&m, &text);
     for (size_t i = 0; i < k->set->n_items; i++) {
         const ki_item *item = &k->set->item[i];
         if (k->is_out[i]) continue;
         KI_CHECK(ki_path_absolute(item->path, &image, err));
-        ki_table_put(&text, image.s);
-        ki_buffer_add(&text, ",", 1);
-        ki_table_put(&text, k->set->class_[item->label].key);
-        ki_buffer_put(&text, ",%s\n", kith_split_name((kith_split)item->split));
+        ki_list_rows_row(&m, k->set, item, image.s, (kith_split)item->split, &text);
     }
     KI_CHECK(text.status);
     KI_CHECK(ki_path_print(&path, err, "%s/photos.csv", k->tune->folder));

@@ -46,15 +46,10 @@ static kith_status read_lines(ki_tune *t, const char *text, size_t n, kith_error
     return KITH_OK;
 }
 
-static const char *end_key(const ki_tune *t, char *buf, size_t bytes) {
-    ki_snprintf(buf, bytes, "ended, %.6g minutes", t->seconds_allowed / 60);
-    return buf;
-}
-
 kith_status ki_tune_state_open(ki_tune *t, kith_error *err) {
     kith_status status = KITH_OK;
     ki_path path;
-    char *text = NULL, key[64];
+    char *text = NULL;
     size_t n = 0;
     KI_CHECK(ki_path_print(&path, err, "%s/%s", t->folder, name));
     t->line = ki_value_new(&t->arena, KI_VALUE_LIST, NULL);
@@ -68,7 +63,7 @@ kith_status ki_tune_state_open(ki_tune *t, kith_error *err) {
         status = ki_fail(err, KITH_EIO, "cannot write %s: %s", path.s, strerror(errno));
         goto done;
     }
-    t->is_over = ki_tune_has_decided(t, end_key(t, key, sizeof key));
+    t->is_over = ki_tune_has_ended(t);
     if (n > 0 && text[n - 1] != '\n' && write(t->file, "\n", 1) != 1)
         status = ki_fail(err, KITH_EIO, "cannot write %s: %s", path.s, strerror(errno));
 done:
@@ -122,12 +117,6 @@ kith_status ki_tune_decide(ki_tune *t, const char *key, double value, double *re
     const kith_status status = add_line(t, json, err);
     kith_json_free(json);
     return status;
-}
-
-kith_status ki_tune_end(ki_tune *t, kith_error *err) {
-    char key[64];
-    double value = 0;
-    return ki_tune_decide(t, end_key(t, key, sizeof key), 1, &value, err);
 }
 
 /* ---- trials ---- */

@@ -320,6 +320,7 @@ static kith_status learn(trial *k, ki_vectors *ret_held, kith_error *err) {
     const ki_tune_trial *w = k->what;
     int64_t done = 0;
     for (int m = 0; m < w->n_marks; m++) {
+        if (m > 0 && w->until > 0 && ki_tune_seconds(k->tune) > w->until) return KITH_OK;
         for (; done < w->mark[m]; done++) {
             kith_error why = {0};
             const kith_status status = step(k, done, &why);
@@ -349,7 +350,7 @@ kith_status ki_tune_try(ki_tune *t, const ki_tune_trial *what, ki_vectors *ret_h
     kith_status status = KITH_OK;
     trial k = {.tune = t, .what = what};
     if (!ret_held && is_known(t, what)) return KITH_OK;
-    ki_snprintf(t->busy, sizeof t->busy, "trying");
+    ki_snprintf(t->busy, sizeof t->busy, "trying %s", what->way->name);
     KI_CHECK(ki_tune_recipe(t, what->way, what->mark[what->n_marks - 1], &k.recipe, err));
     KI_CHECK(select_photos(&k, err));
     KI_CHECK(make_layer(&k, err));

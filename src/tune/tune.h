@@ -97,7 +97,7 @@ typedef struct ki_tune {
     int64_t n_features, n_views, own; /* own: size of the model's own embedding layer; 0: it has none */
     double seconds_of_view;           /* of all photos that train, once through the network */
     double seconds_of_step;           /* of training the network, measured by fine.c */
-    char busy[48];
+    char busy[128];
     bool must_stop,
         is_over; /* asked to stop; an earlier call has used these minutes: what is known decides, nothing more is tried */
     ki_items learn; /* items that train or validate */
@@ -133,8 +133,6 @@ void ki_tune_state_close(ki_tune *tune);
 /* A number that was decided: found, it is as it was; else it is `value`, which is remembered. */
 kith_status ki_tune_decide(ki_tune *tune, const char *key, double value, double *ret, kith_error *err);
 bool ki_tune_has_decided(const ki_tune *tune, const char *key);
-/* A call with so many minutes came to its end: tune->is_over from then on. */
-kith_status ki_tune_end(ki_tune *tune, kith_error *err);
 /* The scores of a trial, added to *to. False: it has not been done. */
 bool ki_tune_find(const ki_tune *tune, const char *trial, int64_t mark, ki_tune_scores *to);
 kith_status ki_tune_add(ki_tune *tune, const char *trial, int64_t mark, const kith_retrieval *found,
@@ -179,6 +177,7 @@ typedef struct ki_tune_trial {
     ki_tune_part part;
     const int64_t *mark;
     int n_marks;
+    double until; /* ki_tune_seconds: marks that begin later are left out, but the first; 0: none */
 } ki_tune_trial;
 kith_status ki_tune_try(ki_tune *tune, const ki_tune_trial *trial, ki_vectors *ret_held, kith_error *err);
 /* Its name in tried.jsonl. */
@@ -206,6 +205,9 @@ kith_status ki_tune_curve(ki_tune *tune, kith_error *err);
 
 kith_status ki_tune_search(ki_tune *tune, kith_error *err);
 kith_status ki_tune_fine(ki_tune *tune, kith_error *err);
+/* A call with so many minutes came to its end: tune->is_over from then on, and the search finds what it found. */
+kith_status ki_tune_end(ki_tune *tune, kith_error *err);
+bool ki_tune_has_ended(const ki_tune *tune);
 /* Is a way better than the pretrained model by more than chance, over these folds of the second partition? Then tune->why says so. */
 bool ki_tune_is_better(ki_tune *tune, int way, unsigned mask, ki_tune_difference *ret_by);
 /* Photos by the model in a run's folder. */

@@ -100,6 +100,8 @@ void kith_dataset_free(kith_dataset *set) {
     ki_item_views_free(set->views);
     for (size_t i = 0; i < set->n_tars; i++) ki_tar_let_go(set->tar[i]);
     ki_free(set->tar);
+    kith_dataset_free(set->groups);
+    kith_dataset_free(set->supers);
     for (size_t p = 0; p < set->n_parts; p++) kith_dataset_free(set->part[p]);
     ki_free(set->part);
     ki_free(set->name);
@@ -267,6 +269,23 @@ kith_status ki_dataset_name_class(kith_dataset *set, int32_t label, const char *
     const char *copy = ki_arena_strndup(&set->arena, name, length);
     if (!copy) return ki_fail_memory(err, length, "a class name");
     set->class_[label].name = copy;
+    return KITH_OK;
+}
+
+int64_t kith_dataset_n_super_classes(const kith_dataset *set) {
+    return set && set->supers ? (int64_t)set->supers->n_classes : 0;
+}
+
+kith_status ki_dataset_super_class(kith_dataset *set, int32_t label, const char *name, size_t n,
+                                   kith_error *err) {
+    int32_t number = 0;
+    if (!set->supers) KI_TRY(ki_dataset_new(NULL, "", &set->supers, err));
+    KI_TRY(ki_dataset_class(set->supers, name, n, &number, err));
+    ki_class *c = &set->class_[label];
+    if (c->super && c->super != number + 1)
+        return ki_fail(err, KITH_EFORMAT, "the class '%.200s' is of super-class '%.200s' and of '%.*s'",
+                       c->name, set->supers->class_[c->super - 1].key, n > 200 ? 200 : (int)n, name);
+    c->super = number + 1;
     return KITH_OK;
 }
 

@@ -17,6 +17,7 @@ enum { KI_MOST_MISSING_NAMED = 100, KI_MOST_NESTED_NAMED = 10 };
 typedef struct ki_item {
     const char *path;
     int32_t label;
+    int32_t group; /* from 1: what must not be parted; 0: in none */
     uint8_t split, role;
     bool has_box;
     float box[4];
@@ -27,7 +28,8 @@ typedef struct ki_class {
     const char *key, *name;
     uint32_t hash;
     int64_t n_images;
-    bool is_none; /* stands for the items of a set without labels: they have no class */
+    int32_t super; /* its super-class, from 1; 0: none */
+    bool is_none;  /* stands for the items of a set without labels: they have no class */
 } ki_class;
 
 typedef struct ki_dataset_kind ki_dataset_kind;
@@ -50,8 +52,11 @@ struct kith_dataset {
     uint8_t *pixels; /* grey images of equal size held in memory (idx files) */
     size_t pixel_bytes;
     int32_t pixels_w, pixels_h;
-    ki_npy_rows *rows;   /* item i is row i, numbers instead of an image; NULL: a set of images */
-    struct ki_tar **tar; /* tar files whose members are items: held as long as the set lives */
+    ki_npy_rows *rows;    /* item i is row i, numbers instead of an image; NULL: a set of images */
+    kith_dataset *groups; /* their names, as classes; NULL: there are none, or they are a part's */
+    int64_t n_groups;
+    kith_dataset *supers; /* names of super-classes, as classes; NULL: there are none */
+    struct ki_tar **tar;  /* tar files whose members are items: held as long as the set lives */
     size_t n_tars, tar_capacity;
     struct ki_item_views
         *views; /* … unless there are these: then views.c says which row of which file an item is */
@@ -94,6 +99,9 @@ kith_status ki_dataset_class(kith_dataset *set, const char *key, size_t key_leng
                              kith_error *err);
 kith_status ki_dataset_name_class(kith_dataset *set, int32_t label, const char *name, size_t length,
                                   kith_error *err);
+/* Classes that are alike have the same super-class. KITH_EFORMAT: it has another one. */
+kith_status ki_dataset_super_class(kith_dataset *set, int32_t label, const char *name, size_t length,
+                                   kith_error *err);
 /* Add an item with the file folder/path (path alone when folder is NULL or path is absolute). The caller
  * fills in the rest of the item through *ret_item, which is valid until the next call. */
 kith_status ki_dataset_add(kith_dataset *set, const char *folder, const char *path, size_t path_length,
@@ -111,6 +119,30 @@ kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err);
 kith_status ki_dataset_sort_classes(kith_dataset *set, kith_error *err);
 /* Classes [0, n_train) train, the others test. */
 void ki_dataset_split_at(kith_dataset *set, int32_t n_train);
+/* The first half of the classes trains; as near to that as groups let it be. */
+kith_status ki_dataset_halve(kith_dataset *set, kith_error *err);
+
+/* ---- group.c: what must not be parted between splits ---- */
+
+/* The group with this name, made when it is new. */
+kith_status ki_dataset_group(kith_dataset *set, const char *name, size_t n, int32_t *ret_group,
+                             kith_error *err);
+/* Classes that share groups, directly or through other classes, are a unit: *ret_unit[n_classes] is the lowest number among them. Without
+ * groups every class is one. Items of the test split count if `with_test`. Free with ki_free. */
+kith_status ki_dataset_units(const kith_dataset *set, bool with_test, int32_t **ret_unit, kith_error *err);
+/* KITH_EINVAL names a group that is in two splits. */
+kith_status ki_dataset_check_groups(const kith_dataset *set, kith_error *err);
+
+/* ---- list_rows.c: items as rows of a manifest ---- */
+
+typedef struct ki_list_rows {
+    bool roles, boxes, groups, supers; /* columns: those that an item needs */
+    bool names;                        /* classes by their names; else by their keys */
+} ki_list_rows;
+ki_list_rows ki_list_rows_of(const kith_dataset *set);
+void ki_list_rows_head(const ki_list_rows *rows, ki_buffer *out);
+void ki_list_rows_row(const ki_list_rows *rows, const kith_dataset *set, const ki_item *item,
+                      const char *path, kith_split split, ki_buffer *out);
 
 /* Every image below a folder, whatever its folders are called, without a class; a layout that the caller names may be something else
  * than a folder: then its training images, without theirs. kind "auto": a folder. */

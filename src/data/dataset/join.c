@@ -139,9 +139,11 @@ static kith_status add_items(kith_dataset *set, const kith_dataset *part, size_t
         ki_item *item = &set->item[set->n_items];
         *item = part->item[i];
         item->label += first;
+        if (item->group) item->group += (int32_t)set->n_groups;
         set->name[set->n_items] = ki_arena_printf(&set->arena, "%zu/%s", p, ki_dataset_item_name(part, i));
         if (!set->name[set->n_items++]) return ki_fail_memory(err, 64, "names of images");
     }
+    set->n_groups += part->n_groups;
     for (int64_t i = 0; i < part->n_missing && i < KI_MOST_MISSING_NAMED; i++) {
         if (set->n_missing + i < KI_MOST_MISSING_NAMED) set->missing[set->n_missing + i] = part->missing[i];
     }
