@@ -151,6 +151,15 @@ export async function unitCases() {
       },
     ],
     [
+      'rates that were measured at another side say so',
+      () => {
+        const said = ' Measured with pictures of 192 pixels, where this index has others.';
+        equal(threshold.elsewhereText({ source: 'validation, at 192 px' }), said, "the model's");
+        equal(threshold.elsewhereText({ source: 'validation, at 192 px, index' }), '', "and the index's own");
+        equal(threshold.elsewhereText({}), '', 'an older server');
+      },
+    ],
+    [
       'an estimate is not called the score',
       () => {
         const map = { rows: 1, columns: 2, values: [1, 0] };
