@@ -80,15 +80,28 @@ kith_status eval_worst_find(const eval_set *set, const eval_worst_request *r, co
 /* ---- tables ---- */
 
 typedef struct row_text {
-    char class[64], row[96];
+    char name[64], row[96]; /* of the class, and which one */
 } row_text;
+
+static bool is_inside(char c) { return ((unsigned char)c & 0xC0) == 0x80; } /* a character of UTF-8 */
+
+/* As much of a text as there is room for, in whole characters. */
+static void copy_begin(const char *text, char *to, size_t bytes) {
+    size_t n = strlen(text);
+    if (n >= bytes) {
+        n = bytes - 1;
+        while (n > 0 && is_inside(text[n])) n--;
+    }
+    memcpy(to, text, n);
+    to[n] = '\0';
+}
 
 /* The class, and the path or else the number of a row. */
 static void name_row(const eval_worst *w, int64_t row, int64_t label, row_text *ret) {
     if (w->class && w->class[row])
-        snprintf(ret->class, sizeof ret->class, "%s", w->class[row]);
+        copy_begin(w->class[row], ret -> name, sizeof ret->name);
     else
-        snprintf(ret->class, sizeof ret->class, "%lld", (long long)label);
+        snprintf(ret->name, sizeof ret->name, "%lld", (long long)label);
     const char *path = w->path ? w->path[row] : NULL;
     if (!path) {
         snprintf(ret->row, sizeof ret->row, "row %lld", (long long)row);
@@ -96,13 +109,15 @@ static void name_row(const eval_worst *w, int64_t row, int64_t label, row_text *
     }
     path = search_shown_path(path);
     const size_t n = strlen(path), most = sizeof ret->row - 4;
-    snprintf(ret->row, sizeof ret->row, "%s%s", n > most ? "…" : "", n > most ? path + n - most : path);
+    const char *tail = n > most ? path + n - most : path;
+    while (is_inside(*tail)) tail++;
+    snprintf(ret->row, sizeof ret->row, "%s%s", n > most ? "…" : "", tail);
 }
 
 static void print_row(const eval_worst *w, int64_t row, int64_t label) {
     row_text text;
     name_row(w, row, label, &text);
-    search_put(text.class);
+    search_put(text.name);
     fputs("  ", stdout);
     search_put(text.row);
 }
@@ -123,11 +138,13 @@ static void print_queries(const eval_worst *w) {
 
 static void print_negatives(const eval_worst *w) {
     const kith_worst *f = &w->found;
+    char count[32] = "";
     if (f->n_negatives == 0) return;
+    if (f->n_negatives > 1) snprintf(count, sizeof count, "%lld ", (long long)f->n_negatives);
     printf(
-        "\nthe %lld hardest negatives: nearest items of another class, and by how much they are nearer "
-        "than any of the query's own\n  %8s %8s  query, and below it the nearest\n",
-        (long long)f->n_negatives, "score", "margin");
+        "\nthe %shardest negative%s: nearest items of another class, and by how much they are nearer than "
+        "any of the query's own\n  %8s %8s  query, and below it the nearest\n",
+        count, *count ? "s" : "", "score", "margin");
     for (int64_t i = 0; i < f->n_negatives; i++) {
         const kith_hard_negative *n = &f->negatives[i];
         printf("  %8.4f %8.4f  ", n->negative.score, n->margin);
@@ -202,7 +219,7 @@ static void fill(page *p) {
         name_row(p->worst, q->row, q->label, &text);
         snprintf(p->title[p->n], sizeof *p->title,
                  "%lld. %s: average precision %.2f %%, first hit at rank %lld; %s", (long long)i + 1,
-                 text.class, 100 * q->average_precision, (long long)q->first_hit, text.row);
+                 text.name, 100 * q->average_precision, (long long)q->first_hit, text.row);
         kith_page_part *part = add_part(p, q->row);
         for (int64_t j = 0; j < f->n_nearest; j++) {
             const kith_worst_hit *hit = &f->nearest[i * f->n_nearest + j];
@@ -214,7 +231,7 @@ static void fill(page *p) {
         name_row(p->worst, n->row, n->label, &text);
         name_row(p->worst, n->negative.row, n->negative.label, &other);
         snprintf(p->title[p->n], sizeof *p->title, "Hard negative %lld: %s, and %s is nearer by %.3f; %s",
-                 (long long)i + 1, text.class, other.class, n->margin, text.row);
+                 (long long)i + 1, text.name, other.name, n->margin, text.row);
         kith_page_part *part = add_part(p, n->row);
         add_hit(p, part, &n->negative, "✗ the nearest");
         add_hit(p, part, &n->positive, "✓ the nearest of the same class");
