@@ -41,23 +41,32 @@ double ki_tune_mean(const ki_tune_scores *s) {
     return n > 0 ? sum / n : NAN;
 }
 
+/* The standard error of a mean, from the sum of n values and that of their squares. */
+static double error_of(double sum, double squares, int n) {
+    const double variance = (squares - sum * sum / n) / (n - 1);
+    return variance > 0 ? sqrt(variance / n) : 0;
+}
+
 ki_tune_difference ki_tune_compare(const ki_tune_scores *a, const ki_tune_scores *b) {
     ki_tune_difference d = {0};
-    double sum = 0, squares = 0, n = 0, recall = 0, precision = 0;
+    double sum = 0, squares = 0, n = 0, recall = 0, precision = 0, first = 0, first_squares = 0;
     for (int64_t c = 0; c < a->n_classes; c++) {
         if (!(a->n[c] > 0) || !(b->n[c] > 0)) continue;
         const double gain = of_class(b, c) - of_class(a, c);
         d.n++;
         sum += gain;
         squares += gain * gain;
+        const double change = b->recall[c] / b->n[c] - a->recall[c] / a->n[c];
+        first += change;
+        first_squares += change * change;
         n += a->n[c];
         recall += b->recall[c] / b->n[c] * a->n[c] - a->recall[c];
         precision += b->precision[c] / b->n[c] * a->n[c] - a->precision[c];
     }
     if (d.n < 2) return d;
     d.mean = sum / d.n;
-    const double variance = (squares - d.n * d.mean * d.mean) / (d.n - 1);
-    d.error = variance > 0 ? sqrt(variance / d.n) : 0;
+    d.error = error_of(sum, squares, d.n);
+    d.recall_error = error_of(first, first_squares, d.n);
     d.t = ki_t_quantile(d.n - 1);
     d.recall = recall / n;
     d.precision = precision / n;

@@ -170,7 +170,7 @@ static kith_status try_fold(ki_tune *t, const ki_tune_way *way, int fold, int64_
     *ret_late = ki_tune_seconds(t) > must_end;
     if (*ret_late) return KITH_OK;
     KI_CHECK(ki_tune_select(t, &t->folds[1], fold, true, NULL, &held, err));
-    KI_CHECK(ki_path_print(&folder, err, "%s/tried/%d-fold-%d", t->folder, (int)way->complexity, fold));
+    KI_CHECK(ki_path_print(&folder, err, "%s/tried/%d-fold-%d", t->folder, (int)(way - t->way), fold));
     status = run(t, way, &t->folds[1], fold, steps, &w, &folder, &why);
     if (status == KITH_OK) {
         status = judge(t, name, steps, folder.s, &held, err);
@@ -255,7 +255,8 @@ static kith_status compare(ki_tune *t, int number, unsigned mask, kith_error *er
     over = ki_tune_compare(&before, &after);
     ki_tune_say(t, "%s: R@1 %+.1f, MAP@R %+.1f points against %s", way->name, 100 * over.recall,
                 100 * over.precision, t->winner ? "the best layer" : "the pretrained model");
-    if (over.n >= 2 && over.mean > over.error && over.recall >= 0 && ki_tune_is_better(t, number, mask, &by))
+    if (over.n >= 2 && over.mean > over.error && over.recall >= -over.recall_error &&
+        ki_tune_is_better(t, number, mask, &by))
         t->winner = number;
 done:
     ki_tune_scores_release(&before);

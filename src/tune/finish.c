@@ -86,7 +86,7 @@ static kith_status held_by(ki_tune *t, int fold, ki_vectors *ret, kith_error *er
     ki_path folder;
     ki_items held = {0};
     if (!way->is_fine) return ki_tune_try(t, &trial, ret, err);
-    KI_TRY(ki_path_print(&folder, err, "%s/tried/%d-fold-%d", t->folder, (int)way->complexity, fold));
+    KI_TRY(ki_path_print(&folder, err, "%s/tried/%d-fold-%d", t->folder, t->winner, fold));
     if (!ki_is_file("%s/model.safetensors", folder.s)) return KITH_OK; /* this fold was not tried */
     kith_status status = ki_tune_select(t, &t->folds[1], fold, true, NULL, &held, err);
     if (status == KITH_OK) status = ki_tune_embed_run(t, folder.s, &held, ret, err);

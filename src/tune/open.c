@@ -177,7 +177,7 @@ kith_status ki_tune_embed(ki_tune *t, kith_error *err) {
     KI_TRY(note_sound(t, err));
     ki_tune_say(t, "%lld photos of %lld classes, %lld of them for the test; %lld views, embedded in %.0f s",
                 (long long)t->set->n_items, (long long)t->n_classes, (long long)t->n_test_classes,
-                (long long)t->n_views, ki_tune_seconds(t));
+                (long long)t->n_views, ki_seconds_now() - t->began);
     KI_TRY(ki_tune_make_folds(t, 0, 3, &t->folds[0], err));
     return ki_tune_make_folds(t, 1, 4, &t->folds[1], err);
 }

@@ -2,7 +2,7 @@
  *
  * Many ways tried on few classes find one that is lucky. So the first rounds only choose who goes on, and the last one measures the few that are
  * left anew, on another partition. There the simplest of those within one standard error of the best is taken, and it has to be better than the
- * pretrained model by more than chance: with 95 % certainty its gain in the mean of R@1 and MAP@R is above 0, and R@1 is not lower. */
+ * pretrained model by more than chance: with 95 % certainty its gain in the mean of R@1 and MAP@R is above 0, and R@1 is not lower by more than its standard error. */
 #include <math.h>
 #include <string.h>
 
@@ -178,8 +178,11 @@ static kith_status halve(ki_tune *t, field *ret, kith_error *err) {
 
 /* ---- the decision ---- */
 
-/* Of the ways of the last round the best, then the simplest within one standard error of it. Those that find the same kind first less often than the
- * pretrained model come behind those that do not. */
+/* Whoever searches sees the first hit, so R@1 must not be the price of a better order. */
+static bool keeps_first_hit(const ki_tune_difference *d) { return d->recall >= -d->recall_error; }
+
+/* Of the ways of the last round the best, then the simplest within one standard error of it. Those whose
+ * first hit is worse than the pretrained model's come behind those whose is not. */
 static kith_status choose(ki_tune *t, const int *ways, int n, int *ret, kith_error *err) {
     kith_status status = KITH_OK;
     ki_tune_scores before = {0}, s[N_LAST] = {{0}};
@@ -190,7 +193,8 @@ static kith_status choose(ki_tune *t, const int *ways, int n, int *ret, kith_err
     for (int i = 0; i < n; i++) {
         KI_CHECK(ki_tune_scores_init(t, &s[i], err));
         ki_tune_sum(t, &t->way[ways[i]], &t->folds[1], t->way[ways[i]].steps, ALL_FOLDS, NULL, &s[i]);
-        holds[i] = ki_tune_compare(&before, &s[i]).recall >= 0;
+        const ki_tune_difference d = ki_tune_compare(&before, &s[i]);
+        holds[i] = keeps_first_hit(&d);
         if (holds[i] != holds[best] ? holds[i] : ki_tune_mean(&s[i]) > ki_tune_mean(&s[best])) best = i;
     }
     *ret = best;
@@ -223,9 +227,8 @@ static void say_why(ki_tune *t, const ki_tune_way *way, const ki_tune_difference
                     text, 100 * d->recall, 100 * d->precision, 100 * d->mean, 100 * d->t * d->error, d->n);
 }
 
-/* Whoever searches sees the first hit, so R@1 must not be the price of a better order. */
 static bool is_more_than_chance(const ki_tune_difference *d) {
-    return d->n >= 2 && d->mean > d->t * d->error && d->mean > 0 && d->recall >= 0;
+    return d->n >= 2 && d->mean > d->t * d->error && d->mean > 0 && keeps_first_hit(d);
 }
 
 /* Is the way better than the pretrained model, on the second partition? */

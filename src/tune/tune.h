@@ -23,6 +23,7 @@ typedef struct ki_tune_difference {
     int n;                    /* classes */
     double mean, error, t;    /* t: of the 95 % interval on both sides */
     double recall, precision; /* over queries */
+    double recall_error;      /* standard error of the mean over classes of the difference in R@1 */
 } ki_tune_difference;
 /* Where an embedding layer starts. */
 typedef enum ki_tune_start {
@@ -37,10 +38,10 @@ typedef struct ki_tune_way {
     ki_tune_start start;
     const char *objective; /* YAML of the section; NULL: the start as it is, no step */
     double lr;
-    const char *optim;  /* further keys of the section, ", eps: 0.01" */
-    bool is_fine;       /* the network learns, too */
-    int64_t complexity; /* of two that are as good the smaller is taken */
-    int64_t steps;      /* of the mark that is best so far */
+    const char *optim; /* further keys of the section, ", eps: 0.01" */
+    bool is_fine;      /* the network learns, too */
+    int complexity; /* of two that are as good the smaller is taken: as it is, whitened, a layer that learns, the network */
+    int64_t steps; /* of the mark that is best so far */
 } ki_tune_way;
 
 /* A part of what trains: that share of the classes, or of the photos of each class. {.share = 1}: all. */

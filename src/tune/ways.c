@@ -21,8 +21,12 @@ static const char *start_name(const ki_tune *t, ki_tune_start start) {
 static ki_tune_way *add(ki_tune *t, const char *name, ki_tune_start start, const char *objective, double lr,
                         const char *optim) {
     ki_tune_way *way = &t->way[t->n_ways];
-    *way = (ki_tune_way){
-        .start = start, .objective = objective, .lr = lr, .optim = optim, .complexity = t->n_ways++};
+    *way = (ki_tune_way){.start = start,
+                         .objective = objective,
+                         .lr = lr,
+                         .optim = optim,
+                         .complexity = !objective ? t->n_ways : 2};
+    t->n_ways++;
     ki_snprintf(way->name, sizeof way->name, objective ? "%s from %s" : "%s%s", name, start_name(t, start));
     return way;
 }
@@ -39,8 +43,11 @@ void ki_tune_list(ki_tune *t) {
         add(t, way->name, KI_TUNE_WHITE, way->objective, 3e-4, way->optim);
     for (int i = 0; t->own && i < 2 && (way = ki_usual_head_at(i)); i++)
         add(t, way->name, KI_TUNE_AXES, way->objective, 3e-4, way->optim);
-    for (int i = 0; (way = ki_usual_fine_at(i)); i++)
-        add(t, way->name, best, way->objective, 1e-4, way->optim)->is_fine = true;
+    for (int i = 0; (way = ki_usual_fine_at(i)); i++) {
+        ki_tune_way *fine = add(t, way->name, best, way->objective, 1e-4, way->optim);
+        fine->is_fine = true;
+        fine->complexity = 3;
+    }
 }
 
 /* What a path holds may end a scalar: it is written between quotes. */

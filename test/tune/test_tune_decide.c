@@ -101,6 +101,7 @@ static void test_more_than_chance(void **state) {
         {0.05, 0.05, 0.02, true},   /* clearly */
         {0.05, 0.05, 0.2, false},   /* the same, between classes that vary a lot */
         {-0.05, 0.2, 0.02, false},  /* a better order, and the first hit is worse */
+        {-0.005, 0.1, 0.02, true},  /* a better order, and a fall of R@1 that says nothing */
         {0, 0.1, 0.01, true},       /* a better order, and the first hit is as good */
         {-0.05, -0.05, 0.02, false} /* worse */
     };
@@ -115,6 +116,8 @@ static void test_more_than_chance(void **state) {
             fail_msg("row %zu: mean %g", i, d.mean);
         const double error = rows[i].spread * sqrt(12.0 / 11) / sqrt(12);
         if (fabs(d.error - error) > 1e-9) fail_msg("row %zu: error %g, wanted %g", i, d.error, error);
+        if (fabs(d.recall_error - error) > 1e-9)
+            fail_msg("row %zu: error of R@1 %g, wanted %g", i, d.recall_error, error);
         if (better != rows[i].is_better) fail_msg("row %zu: %d", i, better);
     }
 }
