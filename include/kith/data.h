@@ -49,7 +49,8 @@ KITH_API const char *kith_split_name(kith_split split);
 KITH_API const char *kith_dataset_kind_name(int64_t i);
 KITH_API const char *kith_dataset_kind_summary(int64_t i);
 
-/* Open the data set at `root` (a folder, a list file or a recipe's root). `kind` is one of the names above;
+/* Open the data set at `root` (a folder, a list file, a tar file or a pattern of them as in shards/{00..09}.tar, or a recipe's root).
+ * Members of tar files have paths such as shards/00.tar/rook/1.jpg; wherever the library reads an image by its path, it takes these, too. `kind` is one of the names above;
  * NULL or "auto" detects it. Listed files that do not exist are left out and counted; KITH_EFORMAT when a
  * list is malformed (with its line), KITH_EIO when no file exists. */
 KITH_API kith_status kith_dataset_open(const char *kind, const char *root, kith_dataset **ret_dataset,
@@ -57,7 +58,7 @@ KITH_API kith_status kith_dataset_open(const char *kind, const char *root, kith_
 /* Open what the `data:` section of a recipe file says, splits included. */
 KITH_API kith_status kith_dataset_open_recipe(const char *recipe_path, kith_dataset **ret_dataset,
                                               kith_error *err);
-/* Images named one by one. Folders are searched at all levels, in byte order of the names, for .jpg .jpeg .png .webp
+/* Images named one by one; tar files and patterns of them, with or without labels. Folders are searched at all levels, in byte order of the names, for .jpg .jpeg .png .webp
  * .heic .heif .avif files. An image in a folder below a named folder has that inner folder as its class (below train/
  * and test/ if there are such parts); any other image has none (label -1). All are in the test split. A single path
  * that is a data set of a known layout, or a .csv manifest, is opened as that. The error of KITH_EIO names a path that

@@ -84,6 +84,10 @@ typedef struct kith_model_options {
      * fewer or more pixels, faster or more accurately. KITH_ESHAPE for one so small that the network's map is less than one number.
      * 0: the model's. kith_model_options_get says it as height, width and resize */
     int64_t side;
+    /* Views of every image, whose vectors, each of length 1, are averaged: more accurate, and as many times slower. 1 (0): the centre crop; 2: and its
+     * mirror image; up to 10: crops at the four corners, then their mirror images. Part of the identity. Not for floats, which are ready, and for
+     * taps that are no vectors; explanations are of one view, and curves of false-match rates, too */
+    int64_t views;
 } kith_model_options;
 
 /* All 0 and NULL. */

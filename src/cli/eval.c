@@ -235,6 +235,7 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("resize", "HOW", &a.model.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &a.model.crop, 0, 4096, "side of the model's input; 0: the model's"),
         CLI_INT("size", "N", &a.model.side, 0, 4096, CLI_SIZE_HELP),
+        CLI_INT("views", "N", &a.model.views, 0, 10, CLI_VIEWS_HELP),
         CLI_TEXT("backbone", "NAME", &a.model.backbone, "the network, where its file and tensors do not say"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
         CLI_TEXT("tap", "NAME", &a.model.tap, "what to judge; default: embedding, else pooled"),

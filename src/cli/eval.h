@@ -39,7 +39,7 @@ typedef struct eval_model {
     const char *data, *kind, *recipe, *resize;
     const char *labels; /* of features, where data is a .npy; NULL: beside it */
     kith_split split;
-    int64_t crop, side, batch;
+    int64_t crop, side, views, batch;
     const char *save_embedding, *save_labels;
 } eval_model;
 kith_status eval_set_embed(const eval_model *model, eval_set *ret_set, kith_error *err);

@@ -207,6 +207,7 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
                                         .height = m->crop,
                                         .width = m->crop,
                                         .side = m->side,
+                                        .views = m->views,
                                         .pool = m->pool,
                                         .device = m->device,
                                         .precision = m->precision,

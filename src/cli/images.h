@@ -11,6 +11,10 @@
     "before the centre crop: squashN, padN, shorterN, atmostN or none; default: as the model says, else " \
     "squash256"
 
+#define CLI_VIEWS_HELP                                                                                       \
+    "views of every image, whose vectors are averaged: 2: the picture and its mirror image, up to 10: also " \
+    "crops at its corners; 0: one"
+
 #define CLI_SIZE_HELP                                                                                  \
     "side of the model's input, with the whole picture in it: fewer pixels are faster, more see more " \
     "detail; "                                                                                         \

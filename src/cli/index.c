@@ -131,6 +131,7 @@ int cmd_index(int argc, char **argv) {
         CLI_TEXT("resize", "HOW", &r.model.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &r.model.height, 0, 4096, "side of the model's input; 0: the model's"),
         CLI_INT("size", "N", &r.model.side, 0, 4096, CLI_SIZE_HELP),
+        CLI_INT("views", "N", &r.model.views, 0, 10, CLI_VIEWS_HELP),
         CLI_TEXT("backbone", "NAME", &r.model.backbone, "the network, where its file and tensors do not say"),
         CLI_TEXT("settings", "K=V,…", &r.model.settings, "the backbone's own options"),
         CLI_TEXT("pool", "HOW", &r.model.pool, "avg, max, both, gem, class, class_avg or attention"),

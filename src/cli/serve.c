@@ -46,7 +46,7 @@ static kith_status take_photos(ki_serve_options *o, const char *folder, const ch
     if (status != KITH_OK) return status;
     o->index = kith_photos_index(o->photos);
     o->model.weights = who->file; /* where it lies now */
-    o->model.side = 0;
+    o->model.side = o->model.views = 0;
     say_rates(o);
     return KITH_OK;
 }
@@ -114,6 +114,7 @@ int cmd_serve(int argc, char **argv) {
             "what embeds photos; default: general, which came with kith. Of an index: where its model lies "
             "now, if it was moved"),
         CLI_INT("size", "N", &o.model.side, 0, 4096, CLI_SIZE_HELP),
+        CLI_INT("views", "N", &o.model.views, 0, 10, CLI_VIEWS_HELP),
         CLI_TEXT("cache", "DIR", &cache, CLI_CACHE_HELP),
         CLI_REAL(
             "rescan", "S", &o.rescan, 0, 1e6,
@@ -152,9 +153,11 @@ int cmd_serve(int argc, char **argv) {
     kith_error err = {0};
     kith_model_identity who;
     const bool are_photos = kith_photos_are(o.index);
-    if (!are_photos && (cache || o.model.side))
+    if (!are_photos && (cache || o.model.side || o.model.views))
         return cli_misused("serve", "--%s is for a folder of photos; an index says it itself",
-                           cache ? "cache" : "size");
+                           cache          ? "cache"
+                           : o.model.side ? "size"
+                                          : "views");
     sigset_t signals;
     block_signals(&signals);
     if (are_photos && take_photos(&o, argv[1], cache, &who, &err) != KITH_OK) {

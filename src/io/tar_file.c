@@ -28,6 +28,7 @@ struct ki_tar {
     member *member;          /* by hash, then by place */
     size_t n_members, capacity;
     int64_t n_holders;
+    bool is_old;   /* another file has its name now; whoever holds it keeps it */
     uint64_t used; /* when it was last looked into */
     int fd;        /* -1: not open */
     char *damage;
@@ -161,7 +162,8 @@ static ki_tar *find_tar(const char *path, size_t n) {
     for (size_t k = 0; k < all.n; k++) {
         const size_t i = (all.last + k) % all.n;
         ki_tar *tar = all.tar[i];
-        if (tar->hash != hash || strlen(tar->path) != n || memcmp(tar->path, path, n) != 0) continue;
+        if (tar->is_old || tar->hash != hash || strlen(tar->path) != n || memcmp(tar->path, path, n) != 0)
+            continue;
         all.last = i;
         tar->used = ++all.now;
         return tar;
@@ -227,24 +229,37 @@ static const member *find(const char *path, ki_tar **ret_tar) {
 
 /* ---- holding ---- */
 
+/* Mutex held. *tar is in the list, held once more; it is another one where the same file is held already. */
+static kith_status hold(ki_tar **tar, kith_error *err) {
+    ki_tar *known = find_tar((*tar)->path, strlen((*tar)->path));
+    if (known && known->n_holders > 0 && known->bytes == (*tar)->bytes &&
+        known->mtime_ns == (*tar)->mtime_ns) {
+        free_tar(*tar);
+        *tar = known;
+        known->n_holders++;
+        return KITH_OK;
+    }
+    KI_TRY(add_tar(*tar, err));
+    (*tar)->n_holders = 1;
+    if (!known) return KITH_OK;
+    known->is_old = true;
+    if (known->n_holders == 0) remove_tar(all.last);
+    all.last = 0;
+    return KITH_OK;
+}
+
 kith_status ki_tar_hold(const char *path, ki_tar_visit_fn visit, void *context, ki_tar **ret_tar,
                         kith_error *err) {
     ki_tar *tar = NULL;
     KI_TRY(list_file(path, visit, context, &tar, err));
-    tar->n_holders = 1;
     pthread_mutex_lock(&all.mutex);
-    ki_tar *known = find_tar(path, strlen(path));
-    const bool is_old = known && known->n_holders == 0;
-    if (is_old) remove_tar(all.last);
-    all.last = 0;
-    const kith_status status = add_tar(tar, err);
+    const kith_status status = hold(&tar, err);
     pthread_mutex_unlock(&all.mutex);
-    if (status != KITH_OK) {
+    if (status == KITH_OK)
+        *ret_tar = tar;
+    else
         free_tar(tar);
-        return status;
-    }
-    *ret_tar = tar;
-    return KITH_OK;
+    return status;
 }
 
 ki_tar *ki_tar_hold_of(const char *path) {
@@ -257,8 +272,7 @@ ki_tar *ki_tar_hold_of(const char *path) {
     return tar;
 }
 
-static void let_go(ki_tar *tar) {
-    if (--tar->n_holders > 0) return;
+static void drop(const ki_tar *tar) {
     for (size_t i = 0; i < all.n; i++) {
         if (all.tar[i] != tar) continue;
         remove_tar(i);
@@ -270,7 +284,7 @@ static void let_go(ki_tar *tar) {
 void ki_tar_let_go(ki_tar *tar) {
     if (!tar) return;
     pthread_mutex_lock(&all.mutex);
-    let_go(tar);
+    if (--tar->n_holders == 0) drop(tar);
     pthread_mutex_unlock(&all.mutex);
 }
 
@@ -341,7 +355,7 @@ void ki_member_close(ki_member *part) {
     if (part->tar) {
         pthread_mutex_lock(&all.mutex);
         /* One that was listed only because it was asked for stays listed. */
-        part->tar->n_holders--;
+        if (--part->tar->n_holders == 0 && part->tar->is_old) drop(part->tar);
         pthread_mutex_unlock(&all.mutex);
     } else if (part->fd >= 0) {
         close(part->fd);

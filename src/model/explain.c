@@ -292,6 +292,9 @@ kith_status kith_model_explain(kith_model *model, const kith_query_image *query,
     kith_status status;
     kith_explanation why = {0};
     explaining x = {.model = model, .n = n, .n_views = o.flips ? 2 : 1};
+    if (model->options.views > 1)
+        return ki_fail(err, KITH_EUNSUPPORTED, "%lld views make a vector; an explanation is of one",
+                       (long long)model->options.views);
     KI_TRY(ki_query_check(query, n, err));
     if (!hit->path && !hit->bytes && !hit->pixels)
         return ki_fail(err, KITH_EINVAL, "the hit has neither a path nor bytes; wanted its image");

@@ -143,6 +143,10 @@ static void write_words(kith_model *model) {
                 settings ? settings : "", ki_pooling_names[net->pool],
                 ki_preprocess_resize(net, model->options.resize), (long long)net->h, (long long)net->w,
                 ki_preprocess_text(net, pixels, sizeof pixels));
+    if (model->options.views <= 1) return;
+    const size_t n = strlen(model->preprocess);
+    ki_snprintf(model->preprocess + n, sizeof model->preprocess - n, ", mean of %lld views",
+                (long long)model->options.views);
 }
 
 kith_status ki_model_describe(kith_model *model, kith_error *err) {
@@ -253,6 +257,7 @@ kith_status kith_model_calibration(const kith_model *model, kith_calibration *re
 static bool is_resized_as_written(const kith_model *model) {
     const char *resize = model->options.resize;
     char scaled[32];
+    if (model->options.views > 1) return false;
     if (model->curve.side == 0) return !resize;
     return resize && strcmp(resize, scale_resize(ki_preprocess_resize(&model->net, NULL), model->curve.side,
                                                  model->net.h, scaled, sizeof scaled)) == 0;

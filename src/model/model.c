@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
+#include "embed/views.h"
 #include "model/device.h"
 #include "model/handle.h"
 #include "net/weights.h"
@@ -15,10 +16,14 @@ static kith_status check_sizes(const kith_model_options *o, kith_error *err) {
     const struct {
         const char *name;
         int64_t value, least;
-    } sizes[] = {
-        {"batch", o->batch, 0}, {"channels", o->channels, 0},           {"height", o->height, 0},
-        {"width", o->width, 0}, {"embedding", o->embedding, KITH_NONE}, {"classes", o->classes, KITH_NONE},
-        {"side", o->side, 0}};
+    } sizes[] = {{"batch", o->batch, 0},
+                 {"channels", o->channels, 0},
+                 {"height", o->height, 0},
+                 {"width", o->width, 0},
+                 {"embedding", o->embedding, KITH_NONE},
+                 {"classes", o->classes, KITH_NONE},
+                 {"side", o->side, 0},
+                 {"views", o->views, 0}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         if (sizes[i].value < sizes[i].least)
             return ki_fail(err, KITH_EINVAL, "%s is %lld; wanted at least %lld", sizes[i].name,
@@ -49,6 +54,7 @@ kith_status kith_model_open(const kith_model_options *options, kith_model **ret_
     kith_model *model = NULL;
     KI_OPTIONS_TAKE(kith_model_options, o, options, err);
     KI_TRY(check_sizes(&o, err));
+    if (o.views) KI_TRY(ki_views_check(o.views, NULL, err));
     KI_CHECK(ki_zalloc_or(&model, 1, sizeof *model, "a model", err));
     KI_CHECK(ki_model_keep_options(model, &o, err));
     KI_CHECK(ki_device_open(&o, &model->backend, err));

@@ -207,7 +207,7 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
     KI_CHECK(calibrate(run, &calibration, err));
     KI_CHECK(ki_train_agree(run, write_model(run, &calibration, err), err));
     if (run->test.n > 0) {
-        KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, "embedding", NULL, &test, err));
+        KI_CHECK(ki_train_embed_judged(run, run->test.item, run->test.n, &test, err));
         KI_CHECK(ki_train_agree(run, judge_test(run, &test, &result, &intervals, &queries, err), err));
     }
     KI_CHECK(score_variants(run, result.step, &variants, err));

@@ -217,6 +217,10 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err);
 kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
                            const ki_describer *describer, ki_vectors *ret_vectors, kith_error *err);
 
+/* The same of the embeddings that are judged, of as many views as eval.views says. */
+kith_status ki_train_embed_judged(ki_train_state *run, const int64_t *items, int64_t n,
+                                  ki_vectors *ret_vectors, kith_error *err);
+
 /* best.c: the best model so far. Save the present model as the best one, and remember the step and the file's
  * hash. */
 kith_status ki_best_save(ki_train_state *run, kith_error *err);

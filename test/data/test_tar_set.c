@@ -183,6 +183,7 @@ static void test_patterns(void **state) {
     kith_error err = {0};
     assert_ok(kith_dataset_open(NULL, in_folder("both"), &set, &err), &err);
     assert_string_equal(kith_dataset_kind(set), "folder");
+    assert_string_equal(kith_dataset_unread_kinds(set), "1 tar file beside folders");
     kith_dataset_free(set);
 }
 

@@ -322,6 +322,43 @@ static void test_members_as_files(void **state) {
     tar_release(&t);
 }
 
+/* A file that is held twice is listed once; when another takes its name, that one is read. */
+static void test_replaced(void **state) {
+    (void)state;
+    tar_writer t = {0};
+    ki_tar *first = NULL, *same = NULL, *second = NULL;
+    kith_error err = {0};
+    ki_member open = {.fd = -1};
+    char path[4096], buf[8] = "";
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s", in("r.tar"));
+    tar_add_text(&t, "m", "old");
+    tar_end(&t);
+    save("r.tar", &t);
+    tar_release(&t);
+    assert_ok(ki_tar_hold(path, NULL, NULL, &first, &err), &err);
+    assert_ok(ki_tar_hold(path, NULL, NULL, &same, &err), &err);
+    assert_ptr_equal(first, same);
+    ki_tar_let_go(same);
+    assert_ok(ki_member_open(in("r.tar/m"), &open, &err), &err);
+    tar_add_text(&t, "before", "a member more");
+    tar_add_text(&t, "m", "new!");
+    tar_end(&t);
+    save("next.tar", &t);
+    tar_release(&t);
+    assert_int_equal(rename(in("next.tar"), path), 0);
+    assert_ok(ki_tar_hold(path, NULL, NULL, &second, &err), &err);
+    assert_true(first != second);
+    assert_part(in("r.tar/m"), "new!");
+    assert_ok(ki_member_read(&open, "r.tar/m", buf, sizeof buf, 0, &n, &err), &err);
+    assert_string_equal(buf, "old"); /* what was open stays what it was */
+    ki_tar_let_go(first);
+    ki_member_close(&open);
+    assert_part(in("r.tar/m"), "new!");
+    ki_tar_let_go(second);
+    assert_part(in("r.tar/m"), "new!");
+}
+
 /* More files than are remembered, or stay open; a folder may be called x.tar. */
 static void test_many_files(void **state) {
     (void)state;
@@ -426,6 +463,7 @@ int main(void) {
         cmocka_unit_test(test_damaged),    cmocka_unit_test(test_mutations),
         cmocka_unit_test(test_many_files), cmocka_unit_test(test_members_as_files),
         cmocka_unit_test(test_threads),    cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_replaced),
     };
     return cmocka_run_group_tests_name("io/tar", tests, NULL, testing_tear_down);
 }

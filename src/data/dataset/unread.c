@@ -34,6 +34,8 @@ static const struct {
                         "a link in a circle or to nowhere"},
     [KI_UNREAD_DEPTH] = {NULL, "folder nested too deep", "folders nested too deep",
                          "folders nested too deep"},
+    [KI_UNREAD_TAR] = {".tar", "tar file beside folders", "tar files beside folders",
+                       "a tar file beside folders; to read it, name it itself"},
     [KI_UNREAD_MEMBER] = {NULL, "link or special file in a tar file", "links or special files in tar files",
                           "a link, a device or a sparse file"},
     [KI_UNREAD_LABEL] = {NULL, "image without a label", "images without a label",
@@ -104,7 +106,7 @@ kith_status ki_unread_add_why(ki_unread *u, ki_arena *arena, ki_unread_kind kind
 
 bool ki_unread_has_formats(const ki_unread *u) {
     for (int i = 0; i < KI_N_UNREAD; i++) {
-        if (kinds[i].endings && kinds[i].why && u->n_of[i] > 0) return true;
+        if (i != KI_UNREAD_TAR && kinds[i].endings && kinds[i].why && u->n_of[i] > 0) return true;
     }
     return false;
 }

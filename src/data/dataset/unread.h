@@ -25,6 +25,7 @@ typedef enum ki_unread_kind {
     KI_UNREAD_NAME,    /* a control character in its name, or too long */
     KI_UNREAD_LINK,    /* in a circle, or to nowhere */
     KI_UNREAD_DEPTH,   /* folders nested too deep */
+    KI_UNREAD_TAR,     /* beside folders */
     KI_UNREAD_MEMBER,  /* an image of a tar file that is a link, a device or a sparse file */
     KI_UNREAD_LABEL,   /* an image of a tar file without a label */
     KI_UNREAD_SHARD,   /* a tar file that is damaged, or is not there */
