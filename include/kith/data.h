@@ -100,6 +100,12 @@ KITH_API const char *kith_dataset_unread_kinds(const kith_dataset *dataset);
 KITH_API int64_t kith_dataset_n_nested(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_nested(const kith_dataset *dataset, int64_t i);
 
+/* Groups of items that must not be parted between splits (the column `group` of a manifest); 0: there are none. */
+KITH_API int64_t kith_dataset_n_groups(const kith_dataset *dataset);
+
+/* Super-classes, of classes that are alike (Stanford Online Products, a manifest's column `superclass`); 0: there are none. */
+KITH_API int64_t kith_dataset_n_super_classes(const kith_dataset *dataset);
+
 /* SHA-256, in lower-case hex, of which items the set has: their paths below the root and their labels, in order,
  * not their pixels. `split` is a kith_split for only the items of that split, or KITH_SPLIT_ALL (-1); then the
  * splits count, too. */
@@ -111,7 +117,8 @@ KITH_API kith_status kith_dataset_split_first(kith_dataset *dataset, int64_t n_t
 
 /* Move training classes to the validation split: a `fraction` of them (rounded, at least one, at
  * most all but one), or fold `fold` of `n_folds` equal parts. Same seed, same classes. Classes that
- * were validation before become training first. */
+ * were validation before become training first. Classes that share a group go together: then the fraction is not passed, unless every
+ * part that goes together is larger, and parts are as equal as that lets them be. */
 KITH_API kith_status kith_dataset_hold_out(kith_dataset *dataset, double fraction, uint64_t seed,
                                            kith_error *err);
 KITH_API kith_status kith_dataset_hold_out_fold(kith_dataset *dataset, int64_t n_folds, int64_t fold,

@@ -81,7 +81,8 @@ typedef struct kith_model_options {
     double mask_gain, mask_bias;
     const char *tap, *resize; /* what kith_embed_options means where it says nothing; part of the identity */
     /* Of the input, as height and width, with the resizing before it in proportion (unless `resize` says it): the whole picture is seen in
-     * fewer or more pixels, faster or more accurately. 0: the model's. kith_model_options_get says it as height, width and resize */
+     * fewer or more pixels, faster or more accurately. KITH_ESHAPE for one so small that the network's map is less than one number.
+     * 0: the model's. kith_model_options_get says it as height, width and resize */
     int64_t side;
 } kith_model_options;
 
@@ -227,7 +228,8 @@ KITH_API kith_status kith_model_calibration(const kith_model *model, kith_calibr
                                             kith_error *err);
 
 /* The same curve, where it holds for the vectors of kith_model_dim by that metric: not for another tap or another resizing than
- * the model's file has. KITH_ENOTFOUND: there is none. */
+ * the model's file has. With another side it is the curve of the file's, the nearest thing known, and its source ends with that
+ * side: "validation, at 192 px". KITH_ENOTFOUND: there is none. */
 KITH_API kith_status kith_model_curve(const kith_model *model, kith_metric metric,
                                       kith_calibration *ret_calibration, kith_error *err);
 

@@ -27,6 +27,8 @@ from ._requests import Answer, Duplicate, Duplicates, Hit, Part
 from ._sync import Calibration, SyncReport
 from ._threads import threads
 from ._training import Estimate, TrainEvent, TrainResult, TrainScores, train
+from ._tuning import PhotosResult, train_photos
+from ._worst import Worst, worst
 
 #: The version of the library that was loaded, and the commit it was built from.
 __version__: str = _text(_lib.kith_version())
@@ -36,7 +38,7 @@ __all__ = [
     "AcceptRate", "Answer", "Busy", "Calibration", "Clustering", "Collection", "CollectionInfo", "Duplicate", "Duplicates",
     "Embedded", "Error", "Estimate", "Evaluation", "Explanation", "Finding", "Findings", "Hit", "Hits", "ImageBatch",
     "Index", "IndexInfo", "Intervals", "Item", "KMeans", "Loss", "LossValue", "Model", "ModelIdentity", "ModelInfo",
-    "Neighbors", "PairWeights", "Part", "Pulled", "Shares", "Stopped", "SyncReport", "TrainEvent", "TrainResult",
-    "TrainScores", "Verification", "commit", "evaluate", "examine", "kmeans", "knn", "pull", "pulled", "read_images",
-    "remove_pulled", "synth", "threads", "train", "tsne",
+    "Neighbors", "PairWeights", "Part", "PhotosResult", "Pulled", "Shares", "Stopped", "SyncReport", "TrainEvent",
+    "TrainResult", "TrainScores", "Verification", "Worst", "commit", "evaluate", "examine", "kmeans", "knn", "pull", "pulled",
+    "read_images", "remove_pulled", "synth", "threads", "train", "train_photos", "tsne", "worst",
 ]

@@ -268,7 +268,8 @@ class Model:
 
     def explain(self, query: Union[Image, Sequence[Image]], hit: Image, *, weights: Optional[Sequence[float]] = None,
                 boxes: Optional[Sequence[Optional[Box]]] = None, flips: bool = False) -> Explanation:
-        """Why an image matches a query (of query()'s arguments): the cosine of their vectors as a sum over places."""
+        """Why an image matches a query (of query()'s arguments): the cosine of their vectors as a sum over places, or, where the network
+        has none, an estimate that says so."""
         named, n, kept = query_images(query, weights, boxes)
         other, _, kept_hit = query_images(hit, None, None)
         option = options("kith_query_options")

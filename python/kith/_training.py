@@ -96,7 +96,7 @@ class TrainResult:
 OnEvent = Callable[[TrainEvent], object]
 
 
-def _event(c: Any) -> TrainEvent:
+def event_of(c: Any) -> TrainEvent:
     terms = {text(c.terms[i].name): c.terms[i].value for i in range(c.n_terms)}
     return TrainEvent(_KINDS[c.kind], text(c.run), c.run_number, c.n_runs, c.step, c.n_steps, c.epoch, c.total, terms, c.lr,
                       c.images_per_second, text(c.split), c.recall_at_1, c.map_at_r, c.is_best, text(c.text))
@@ -106,8 +106,13 @@ def _estimate(c: Any) -> Estimate:
     return Estimate(c.mean, c.low, c.high, c.n) if c.n else Estimate(math.nan, math.nan, math.nan, 0)
 
 
-def _scores(c: Any) -> TrainScores:
+def scores_of(c: Any) -> TrainScores:
     return TrainScores(*(_estimate(e) for e in (c.recall_at_1, c.map_at_r, c.r_precision, c.nmi)))
+
+
+def result_of(c: Any) -> TrainResult:
+    return TrainResult(text(c.run), text(c.selection), c.n_runs, c.step, c.n_steps, scores_of(c.test), scores_of(c.untrained),
+                       scores_of(c.validation), scores_of(c.seen), c.seconds, c.images_per_second)
 
 
 def _overrides(given: Optional[Mapping[str, Any]]) -> List[bytes]:
@@ -141,12 +146,10 @@ def train(recipe: Union[Path, Mapping[str, Any]], out: Optional[Path] = None, *,
     def notify(c: Any) -> object:
         wants = on_step if c.kind == lib.KITH_TRAIN_STEP else on_event
         # Busy events are there to look for Ctrl-C.
-        return wants is not None and c.kind != lib.KITH_TRAIN_BUSY and wants(_event(c))
+        return wants is not None and c.kind != lib.KITH_TRAIN_BUSY and wants(event_of(c))
 
     work = Work(notify, "kith_train_fn")
     option.notify = work.callback
     found = ffi.new("kith_train_result *")
     work.call(lib.kith_train_run, option, found)
-    return TrainResult(text(found.run), text(found.selection), found.n_runs, found.step, found.n_steps, _scores(found.test),
-                       _scores(found.untrained), _scores(found.validation), _scores(found.seen), found.seconds,
-                       found.images_per_second)
+    return result_of(found)

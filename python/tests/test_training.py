@@ -67,6 +67,27 @@ class Runs(support.InFolder):
         with self.assertRaises(ZeroDivisionError):
             kith.train(self.recipe(), self.path("run"), on_step=lambda event: 1 / 0, report=False)
 
+    def test_photos(self) -> None:
+        kith.synth(self.path("photos"), n_classes=9, n_images=4, side=32)
+        recipe = self.recipe(steps=1)
+        start = kith.train(recipe, self.path("start"), report=False).run
+        seen: List[str] = []
+        result = kith.train_photos(self.path("photos"), self.path("run"), minutes=0.02, model=start, report=False,
+                                   on_event=lambda event: seen.append(event.kind))
+        self.assertIn("note", seen)
+        self.assertNotIn("busy", seen)
+        self.assertTrue(result.n_tried > 1 and result.why and result.advice and result.winner in repr(result))
+        self.assertTrue(0 <= result.pretrained.recall_at_1.mean <= 1)
+        self.assertEqual(kith.Model(result.run.run).info.embedding > 0, True)
+        with self.assertRaises(kith.Error):
+            kith.train_photos(self.path("photos"), self.path("run"), minutes=0.02, model=start, seed=7)
+
+    def test_photos_stop(self) -> None:
+        kith.synth(self.path("photos"), n_classes=9, n_images=4, side=32)
+        start = kith.train(self.recipe(steps=1), self.path("start"), report=False).run
+        with self.assertRaises(kith.Stopped):
+            kith.train_photos(self.path("photos"), self.path("run"), minutes=0.02, model=start, on_event=lambda event: True)
+
     def test_refused(self) -> None:
         recipe = self.recipe()
         recipe["optim"]["nmae"] = "adam"

@@ -19,6 +19,9 @@
 /* One line that says which model it is, where none was named, or `general`. */
 void cli_say_model(const char *named, kith_model *model);
 
+/* One line where false-match rates were measured at another side than the images have now (kith_model_curve). NULL is fine. */
+void cli_say_rates(const kith_calibration *curve);
+
 /* A kith_progress_fn; user is the cli_progress. */
 int cli_show_progress(void *user, int64_t done, int64_t all);
 

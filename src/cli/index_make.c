@@ -45,6 +45,7 @@ static kith_status make_of_images(const index_request *r, kith_error *err) {
     status = kith_collection_sync(collection, &sources, &sync, &report, err);
     cli_progress_end(&progress);
     status = index_finish(r, collection, status, &report, err);
+    if (status == KITH_OK) cli_say_rates(kith_index_calibration(kith_collection_index(collection)));
     kith_sync_report_release(&report);
     kith_collection_free(collection);
     return status;

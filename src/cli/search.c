@@ -55,6 +55,7 @@ static kith_status ask(const search_command *c, kith_error *err) {
     search_queries queries = {0};
     kith_status status = search_open(c, &collection, err);
     if (status == KITH_OK) status = need_rates(c, collection, err);
+    if (status == KITH_OK) cli_say_rates(kith_index_calibration(kith_collection_index(collection)));
     if (status == KITH_OK) status = search_queries_ask(c, collection, &queries, err);
     if (status == KITH_OK) status = search_print(c, collection, &queries, err);
     search_queries_release(&queries);
@@ -184,6 +185,7 @@ int cmd_search(int argc, char **argv) {
     if (status == CLI_RUN && kith_photos_are(c->index)) status = take_photos(c);
     if (status != CLI_RUN) return status;
     const kith_status done = a.duplicates ? search_duplicates(c, &err) : ask(c, &err);
+    status = done == KITH_OK ? CLI_OK : cli_photos_fail(c->photos, c->cache, &err);
     kith_photos_free(c->photos);
-    return done == KITH_OK ? CLI_OK : cli_fail(&err);
+    return status;
 }

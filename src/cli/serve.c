@@ -27,6 +27,17 @@ static void wait_for_end(ki_server *server, const sigset_t *signals) {
     pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
 }
 
+/* Those of the index as far as it is made, otherwise those that it will begin with. */
+static void say_rates(const ki_serve_options *o) {
+    kith_index *index = NULL;
+    kith_calibration curve;
+    if (kith_index_open(o->index, KITH_INDEX_READ, &index, NULL) == KITH_OK)
+        cli_say_rates(kith_index_calibration(index));
+    else if (kith_model_curve(kith_photos_model(o->photos), KITH_COSINE, &curve, NULL) == KITH_OK)
+        cli_say_rates(&curve);
+    kith_index_free(index);
+}
+
 /* With a folder of photos in place of the index, the server keeps its index in line with it. */
 static kith_status take_photos(ki_serve_options *o, const char *folder, const char *cache,
                                kith_model_identity *who, kith_error *err) {
@@ -36,6 +47,7 @@ static kith_status take_photos(ki_serve_options *o, const char *folder, const ch
     o->index = kith_photos_index(o->photos);
     o->model.weights = who->file; /* where it lies now */
     o->model.side = 0;
+    say_rates(o);
     return KITH_OK;
 }
 
@@ -49,10 +61,11 @@ static void block_signals(sigset_t *signals) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-static int serve(const ki_serve_options *options, const sigset_t *signals) {
+static int serve(const ki_serve_options *options, const char *cache, const sigset_t *signals) {
     ki_server *server = NULL;
     kith_error err = {0};
-    if (ki_server_start(options, &server, &err) != KITH_OK) return cli_fail(&err);
+    if (ki_server_start(options, &server, &err) != KITH_OK)
+        return cli_photos_fail(options->photos, cache, &err);
     wait_for_end(server, signals);
     ki_server_drain(server);
     ki_server_free(server);
@@ -148,7 +161,7 @@ int cmd_serve(int argc, char **argv) {
         kith_photos_free(o.photos);
         return cli_fail(&err);
     }
-    const int status = serve(&o, &signals);
+    const int status = serve(&o, cache, &signals);
     kith_photos_free(o.photos);
     return status;
 }

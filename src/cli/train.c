@@ -134,15 +134,23 @@ static int on_event(void *user, const kith_train_event *e) {
     return cli_stop_signal() != 0;
 }
 
-/* runs/NAME, or runs/NAME-2 … if that exists. */
-static void name_run(const char *recipe, char *ret, size_t bytes) {
-    const char *slash = strrchr(recipe, '/');
-    const char *name = slash ? slash + 1 : recipe;
-    const int n = (int)strcspn(name, ".");
+/* runs/NAME, or runs/NAME-2 … if that exists. A search on photos goes on in the folder that it began. */
+static void name_run(const char *source, bool is_photos, char *ret, size_t bytes) {
+    char path[4200];
     struct stat info;
+    size_t end = strlen(source);
+    while (end > 1 && source[end - 1] == '/') end--;
+    size_t begin = end;
+    while (begin > 0 && source[begin - 1] != '/') begin--;
+    const char *name = source + begin;
+    int n = (int)strcspn(name, "./");
+    if (n == 0) name = "photos", n = (int)strlen(name); /* "." and the like */
     snprintf(ret, bytes, "runs/%.*s", n, name);
-    for (int k = 2; stat(ret, &info) == 0 && k < 100000; k++)
+    for (int k = 2; stat(ret, &info) == 0 && k < 100000; k++) {
+        snprintf(path, sizeof path, "%s/tried.jsonl", ret);
+        if (is_photos && stat(path, &info) == 0) return;
         snprintf(ret, bytes, "runs/%.*s-%d", n, name, k);
+    }
 }
 
 static void print_estimate(const char *name, const kith_estimate *now, const kith_estimate *before) {
@@ -262,7 +270,7 @@ int cmd_train(int argc, char **argv) {
     const char *out = NULL, *device = NULL, *precision = NULL, *seed = NULL;
     bool resume = false, prints = false, allows_test = false, no_report = false, is_quiet = false;
     const cli_option options[] = {
-        CLI_TEXT("out|o", "RUN", &out, "the run folder; runs/RECIPE without it"),
+        CLI_TEXT("out|o", "RUN", &out, "the run folder; runs/RECIPE or runs/PHOTOS without it"),
         CLI_LIST("set|s", "KEY=VALUE", &sets, "override a key, as in optim.lr=1e-4"),
         CLI_TEXT("minutes", "M", &wish.minutes, "of PHOTOS: about how long it may take; 5 without it"),
         CLI_TEXT("model", "NAME", &wish.model,
@@ -278,7 +286,7 @@ int cmd_train(int argc, char **argv) {
         CLI_FLAG("quiet|q", &is_quiet, "no progress, only warnings and the result"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "PHOTOS|RECIPE|recipe:NAME|RUN",
+        .operands = "PHOTOS|RECIPE.yaml|recipe:NAME|RUN",
         .least = 1,
         .most = 1,
         .options = options,
@@ -286,7 +294,9 @@ int cmd_train(int argc, char **argv) {
             "PHOTOS is a folder of photos, one folder for each class (or train/ and test/ of such\n"
             "folders): finds the best model in --minutes (5), by trying ways to train on held-out\n"
             "classes, and says what it brings.\n"
-            "The same command goes on where it was stopped.\n\n"
+            "A third of the classes is held out for the test (--seed draws which). If nothing is\n"
+            "better than the pretrained model by more than chance, that model is the result. The same\n"
+            "command goes on where it was stopped, and with more minutes it goes on searching.\n\n"
             "Trains the network the recipe describes and leaves everything in the run folder: the model,\n"
             "checkpoints, a log (log.jsonl, TensorBoard events), the result card (result.json) and\n"
             "report.html. recipe:NAME is a recipe that came with kith (kith list recipes); so is NAME "
@@ -320,7 +330,7 @@ int cmd_train(int argc, char **argv) {
     const bool is_run = !is_photos && stat(source, &info) == 0 && S_ISDIR(info.st_mode);
     if (!out && is_run) out = source;
     if (!out) {
-        name_run(source, folder, sizeof folder);
+        name_run(source, is_photos, folder, sizeof folder);
         out = folder;
     }
     display d = {.is_terminal = isatty(STDERR_FILENO), .is_quiet = is_quiet};

@@ -8,13 +8,14 @@
 #include "data/image/image.h"
 #include "kith/model.h"
 #include "model/plans.h"
+#include "net/model_file.h"
 
 struct kith_model {
     ki_backend *backend;
     ki_net net;
     ki_params *params;
     int64_t most_batch;
-    kith_calibration calibration; /* without points: none */
+    ki_file_curve curve; /* without points: none */
 
     ki_arena arena;             /* strings of the options */
     kith_model_options options; /* `weights` is an absolute path */
@@ -27,6 +28,11 @@ struct kith_model {
 
     ki_plans plans;
 };
+
+/* The file's curve, where it was measured on the images that the model has; otherwise NULL. */
+static inline const kith_calibration *ki_model_own_curve(const kith_model *model) {
+    return model->curve.calibration.n && !model->curve.side ? &model->curve.calibration : NULL;
+}
 
 /* Keep what the options say, and find the file that they name (identity.c): options->weights is then its name as errors should
  * say it, that of the model's options its absolute path. */

@@ -5,7 +5,6 @@
 #include "base/argument.h"
 #include "model/device.h"
 #include "model/handle.h"
-#include "net/model_file.h"
 #include "net/weights.h"
 
 enum { HOST_BATCH = 32, DEVICE_BATCH = 128 };
@@ -54,7 +53,7 @@ kith_status kith_model_open(const kith_model_options *options, kith_model **ret_
     KI_CHECK(ki_model_keep_options(model, &o, err));
     KI_CHECK(ki_device_open(&o, &model->backend, err));
     model->most_batch = o.batch ? o.batch : model->backend->type->is_host ? HOST_BATCH : DEVICE_BATCH;
-    KI_CHECK(ki_model_file_open(&o, model->backend, &model->net, &model->params, &model->calibration, err));
+    KI_CHECK(ki_model_file_open(&o, model->backend, &model->net, &model->params, &model->curve, err));
     KI_CHECK(ki_model_describe(model, err));
     if (o.side) KI_CHECK(open_scaled(&model, &o, err));
     *ret_model = model;
@@ -114,8 +113,7 @@ kith_status kith_model_tap_shape(const kith_model *model, const char *tap, int *
 
 kith_status kith_model_save(const kith_model *model, const char *path, kith_error *err) {
     KI_NEED(err, model, path);
-    const kith_calibration *calibration = model->calibration.n ? &model->calibration : NULL;
-    return ki_weights_save(&model->net, model->params, NULL, calibration, path, err);
+    return ki_weights_save(&model->net, model->params, NULL, ki_model_own_curve(model), path, err);
 }
 
 int64_t kith_model_param_count(const kith_model *model) { return model ? ki_params_count(model->params) : 0; }
@@ -146,7 +144,7 @@ kith_status kith_model_param_set(kith_model *model, int64_t i, const float *valu
     KI_NEED(err, model, values);
     KI_NEED_COUNT(err, i);
     KI_TRY(check_index(model, i, err));
-    model->calibration.n = 0; /* it was another model's */
+    model->curve.calibration.n = 0; /* it was another model's */
     model->is_changed = true;
     return ki_params_set(model->params, ki_params_at(model->params, (int)i), values, err);
 }

@@ -43,6 +43,8 @@ const char *ki_objective_reads_classes(const ki_objective *objective);
 
 /* Terms: the loss, unless it is none, and the regularizers. */
 size_t ki_objective_term_count(const ki_objective *objective);
+/* The name of term i, as in ki_term. */
+const char *ki_objective_term_name(const ki_objective *objective, size_t i);
 
 /* The loss's record (NULL: none), and its columns per class: 0 when it compares items, not proxies. */
 const ki_loss *ki_objective_loss(const ki_objective *objective);
@@ -52,6 +54,8 @@ int64_t ki_objective_centers(const ki_objective *objective);
 ki_state *ki_objective_param(ki_objective *objective, size_t i);
 ki_state *ki_objective_param_named(ki_objective *objective, const char *name); /* NULL: none */
 void ki_objective_clear_diffs(ki_objective *objective);
+/* No warning of batches without a pair; they are counted all the same. */
+void ki_objective_hush(ki_objective *objective);
 
 /* Taps, KI_TAP_BIT of each, that terms need from all training images before the first step (0: none), and passing
  * one to the terms, which changes parameters. KITH_EINVAL names a label outside the classes. */

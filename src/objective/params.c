@@ -194,6 +194,8 @@ ki_state *ki_objective_param_named(ki_objective *objective, const char *name) {
     return NULL;
 }
 
+void ki_objective_hush(ki_objective *o) { o->is_quiet = true; }
+
 void ki_objective_clear_diffs(ki_objective *objective) {
     for (size_t i = 0; i < objective->params.n; i++) {
         ki_state *param = objective->params.item[i];

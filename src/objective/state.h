@@ -69,6 +69,7 @@ struct ki_objective {
     size_t n_terms;
     ki_term *term;
     int64_t n_empty;
+    bool is_quiet; /* ki_objective_hush */
     const ki_vec *vec;
     ki_work work;
     size_t work_peak;

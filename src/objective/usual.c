@@ -12,13 +12,13 @@ const char *ki_usual_loss_at(int i) {
 
 /* Proxies start by chance and learn faster than a layer that starts from what the network knows. */
 static const ki_usual_way heads[] = {
-    {"binomial", "{loss: {name: binomial}}", ""},
     {"normsoftmax", "{loss: {name: normsoftmax}}", ", multipliers: {proxies: 10}"},
+    {"raw with vthm", "{loss: {name: raw}, miner: {name: vthm, margin: 0.1}}", ""},
     {"softtriple with joint similarity",
      "{loss: {name: softtriple, centers: 4}, "
      "regularizers: [{name: joint_similarity, weight: 1, layers: [embedding]}]}",
      ", multipliers: {proxies: 10}"},
-    {"raw with vthm", "{loss: {name: raw}, miner: {name: vthm, margin: 0.1}}", ""},
+    {"binomial", "{loss: {name: binomial}}", ""},
     {"proxy_anchor", "{loss: {name: proxy_anchor}}", ", multipliers: {proxies: 100}"},
     {"binomial with energy confusion",
      "{loss: {name: binomial}, "

@@ -183,6 +183,8 @@ kith_status ki_report_seen(ki_report *r) {
     ki_buffer_put(r->to, "</div>\n");
     if (n == 0 && r->detail->note[KI_PART_LOG])
         ki_report_part(r, r->detail, KI_PART_LOG);
+    else if (n == 0 && r->tuning)
+        ki_report_not_there(r, "there are no test classes");
     else if (n == 0)
         ki_report_left_out(r, "the log has no evaluation");
     ki_report_section_end(r);

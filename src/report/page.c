@@ -4,7 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/text.h"
+#include "io/json.h"
 #include "kith/version.h"
 #include "report/report.h"
 
@@ -155,10 +157,25 @@ static kith_status read_runs(ki_report *r, const char *folder) {
     return KITH_OK;
 }
 
+/* A file that is damaged is left out with a line of the log; the run's own parts are there all the same. */
+static kith_status read_tuning(ki_report *r, const char *folder) {
+    char path[4096];
+    kith_error why = {0};
+    ki_value *root = NULL;
+    const int n = ki_snprintf(path, sizeof path, "%s/tune.json", folder);
+    if (n < 0 || (size_t)n >= sizeof path || !ki_is_file("%s", path)) return KITH_OK;
+    const kith_status status = ki_json_read(path, &r->run.arena, &root, &why);
+    if (status == KITH_OK && root->kind == KI_VALUE_MAP) r->tuning = root;
+    if (!r->tuning)
+        ki_log(KITH_LOG_WARNING, "report: %s", status == KITH_OK ? "tune.json is no object" : why.message);
+    if (status == KITH_ENOMEM && r->err) *r->err = why;
+    return status == KITH_ENOMEM ? status : KITH_OK;
+}
+
 static kith_status put_page(ki_report *r) {
     static kith_status (*const sections[])(ki_report *) = {
-        ki_report_card, ki_report_sub_runs, ki_report_seen,  ki_report_curves,
-        ki_report_grid, ki_report_map,      ki_report_pairs, ki_report_recipe};
+        ki_report_card, ki_report_photos, ki_report_sub_runs, ki_report_seen,  ki_report_curves,
+        ki_report_grid, ki_report_map,    ki_report_pairs,    ki_report_recipe};
     put_head(r);
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         KI_TRY(sections[i](r));
@@ -173,6 +190,7 @@ kith_status ki_report_make(const char *run, const kith_report_options *options, 
     ki_report report = {.options = options, .to = to, .err = err};
     kith_status status = KITH_OK;
     KI_CHECK(read_runs(&report, run));
+    KI_CHECK(read_tuning(&report, run));
     KI_CHECK(put_page(&report));
     if (ret_why) memcpy(ret_why, report.why_unread, sizeof report.why_unread);
 done:

@@ -11,6 +11,7 @@ typedef struct ki_report {
     ki_material run;           /* the folder asked for */
     ki_material first;         /* its first sub-run, when it has any */
     const ki_material *detail; /* whose curves and pictures are shown: one of the two */
+    const ki_value *tuning;    /* tune.json, of kith train PHOTOS; NULL: the run is of a recipe */
     double chosen_step;        /* of the detail's result; negative: none */
     char why_unread[200];      /* the first picture that could not be read, and why; "": none */
     ki_buffer *to;
@@ -25,6 +26,7 @@ kith_status ki_report_make(const char *run, const kith_report_options *options, 
 /* ---- sections; they fail only for lack of memory or inside a library ---- */
 
 kith_status ki_report_card(ki_report *report);
+kith_status ki_report_photos(ki_report *report);
 kith_status ki_report_sub_runs(ki_report *report);
 kith_status ki_report_seen(ki_report *report);
 kith_status ki_report_curves(ki_report *report);
@@ -74,5 +76,8 @@ void ki_page_style(ki_buffer *to);
 
 /* Lines, NULL-ended. */
 extern const char *const ki_report_style[], *const ki_report_script[];
+
+/* model_card.c: MODEL.md from a card and the recipe's text (NULL: none). */
+kith_status ki_model_card_make(const kith_card *card, const char *recipe, ki_buffer *to, kith_error *err);
 
 #endif

@@ -123,7 +123,8 @@ static ki_card_block with_data(ki_card_block block, const char *hash) {
 
 kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,
                                   const kith_intervals *intervals, const ki_per_query *queries,
-                                  const ki_variant_list *variants, kith_error *err) {
+                                  const ki_variant_list *variants, const kith_calibration *calibration,
+                                  kith_error *err) {
     const ki_recipe *r = run->recipe;
     char test[65], validation[65];
     ki_card_block items[KI_MOST_VARIANTS];
@@ -171,7 +172,8 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
                                    .n_variants = variants->n,
                                    .last = last,
                                    .n_last = N_OF(last),
-                                   .facts = &o.facts},
+                                   .facts = &o.facts,
+                                   .calibration = calibration},
                 err);
 }
 

@@ -587,7 +587,7 @@ static kith_status check_batch(const ki_recipe *r, kith_error *err) {
         return ki_hint(err, KITH_EINVAL, "write cached: true beside it, or leave chunk out");
     }
     if (!ki_objective_needs_pairs(r->objective)) return KITH_OK;
-    if (b->sampler == KI_SAMPLER_ROW_balanced) {
+    if (ki_sampler_is_by_class(b)) {
         if (b->classes >= 2 && b->images >= 2) return KITH_OK;
         ki_fail(err, KITH_EINVAL,
                 "batch: %lld classes of %lld images; a pair loss wants at least 2 classes of 2 images",

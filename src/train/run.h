@@ -269,7 +269,8 @@ kith_status ki_train_write_run(const ki_train_state *run, kith_error *err);
 kith_status ki_train_read_run(const char *folder, ki_beginning *ret_beginning, kith_error *err);
 kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,
                                   const kith_intervals *intervals, const ki_per_query *queries,
-                                  const ki_variant_list *variants, kith_error *err);
+                                  const ki_variant_list *variants, const kith_calibration *calibration,
+                                  kith_error *err);
 kith_status ki_train_read_result(const char *folder, const ki_recipe *recipe, ki_train_result *ret_result,
                                  kith_error *err);
 /* pairs.c: the weights that the loss gives to the pairs of a training batch with the present network (kept

@@ -12,9 +12,9 @@
 #include "net/model_file.h"
 #include "tune/tune.h"
 
-enum { LEAST_STEPS = 30, MOST_STEPS = 200, N_FOLDS = 2, BATCH = 32 };
-/* A training step costs about as much as so many forward passes of its photos. */
-static const double STEP = 4;
+enum { LEAST_STEPS = 60, MOST_STEPS = 200, N_FOLDS = 2, BATCH = 32, N_PROBED = 5 };
+/* A training step costs at least as much as so many forward passes of its photos. What it does cost is measured (probe). */
+static const double STEP = 3;
 /* Of the time that is left, for the end of the winner's run: judging, error rates, the report. */
 static const double RESERVE = 0.1;
 
@@ -25,14 +25,13 @@ static kith_status write_list(const ki_tune *t, const ki_tune_folds *f, int fold
                               kith_error *err) {
     ki_buffer text = {.err = err};
     kith_status status = KITH_OK;
-    ki_buffer_put(&text, "path,label,split\n");
+    const ki_list_rows m = ki_list_rows_of(t->set);
+    ki_list_rows_head(&m, &text);
     for (int64_t i = 0; i < t->learn.n; i++) {
         const int64_t item = t->learn.item[i];
         if (!t->is_sound[item]) continue;
-        ki_table_put(&text, t->set->item[item].path);
-        ki_buffer_add(&text, ",", 1);
-        ki_table_put(&text, t->set->class_[t->set->item[item].label].key);
-        ki_buffer_put(&text, ",%s\n", f->fold_of[item] == fold ? "validation" : "train");
+        ki_list_rows_row(&m, t->set, &t->set->item[item], t->set->item[item].path,
+                         f->fold_of[item] == fold ? KITH_SPLIT_VALIDATION : KITH_SPLIT_TRAIN, &text);
     }
     status = text.status;
     if (status == KITH_OK) status = ki_file_write(path, text.data, text.n, err);
@@ -40,23 +39,38 @@ static kith_status write_list(const ki_tune *t, const ki_tune_folds *f, int fold
     return status;
 }
 
+/* Whoever watches a short run: it is stopped when it has taken the steps that are timed, or when it would take the time of the winner's. */
+typedef struct watch {
+    ki_tune *tune;
+    bool is_probe, is_late;
+    double must_end;         /* ki_tune_seconds */
+    double first, last;      /* when the first timed step ended, and the last */
+    int64_t n_steps, n_seen; /* steps this process has seen */
+} watch;
+
 static int on_event(void *user, const kith_train_event *e) {
-    ki_tune *t = user;
+    watch *w = user;
+    ki_tune *t = w->tune;
     if (e->kind != KITH_TRAIN_STEP && e->kind != KITH_TRAIN_BUSY) return t->must_stop;
-    ki_snprintf(t->busy, sizeof t->busy, "trying to train all");
-    return ki_tune_busy(t, e->step, e->n_steps);
+    ki_snprintf(t->busy, sizeof t->busy, w->is_probe ? "timing a step" : "trying to train all");
+    if (e->kind == KITH_TRAIN_STEP) {
+        w->last = ki_tune_seconds(t);
+        if (w->n_seen++ == 0) w->first = w->last;
+        if (!w->is_probe && w->last > w->must_end) w->is_late = true;
+    }
+    const bool stops = ki_tune_busy(t, e->step, e->n_steps) != 0;
+    return stops || w->is_late || (w->is_probe && w->n_seen > N_PROBED);
 }
 
 static kith_status run(ki_tune *t, const ki_tune_way *way, const ki_tune_folds *f, int fold, int64_t steps,
-                       ki_path *ret_folder, kith_error *err) {
+                       watch *w, const ki_path *folder, kith_error *err) {
     kith_status status;
     ki_path list;
     ki_recipe *recipe = NULL, *own = NULL;
     ki_train_result result;
     char root[4200], classes[64];
-    KI_CHECK(ki_path_print(ret_folder, err, "%s/tried/%d-fold-%d", t->folder, (int)way->complexity, fold));
-    KI_CHECK(ki_make_folders(ret_folder->s, err));
-    KI_CHECK(ki_path_print(&list, err, "%s/photos.csv", ret_folder->s));
+    KI_CHECK(ki_make_folders(folder->s, err));
+    KI_CHECK(ki_path_print(&list, err, "%s/photos.csv", folder->s));
     if (!ki_is_file("%s", list.s)) KI_CHECK(write_list(t, f, fold, list.s, err));
     KI_CHECK(ki_tune_recipe(t, way, steps, &recipe, err));
     const int64_t most =
@@ -70,15 +84,15 @@ static kith_status run(ki_tune *t, const ki_tune_way *way, const ki_tune_folds *
         .text = recipe->text, .sets = sets, .n_sets = sizeof sets / sizeof sets[0]};
     KI_CHECK(ki_recipe_read(&source, &own, err));
     const ki_train_options options = {.recipe = own,
-                                      .folder = ret_folder->s,
+                                      .folder = folder->s,
                                       .resume = true,
                                       .command = t->options->command,
                                       .run_number = 1,
                                       .n_runs = 1,
                                       .notify = on_event,
-                                      .user = t};
+                                      .user = w};
     status = ki_train(&options, &result, err);
-    if (status == KITH_ECANCELED) status = ki_tune_stopped(err);
+    if (status == KITH_ECANCELED && t->must_stop) status = ki_tune_stopped(err);
 done:
     ki_recipe_free(recipe);
     ki_recipe_free(own);
@@ -139,22 +153,35 @@ static kith_status judge(ki_tune *t, const char *trial, int64_t steps, const cha
     return status;
 }
 
-/* A way whose loss is no longer a number has lost. */
-static kith_status try_fold(ki_tune *t, const ki_tune_way *way, int fold, int64_t steps, kith_error *err) {
+/* A way whose loss is no longer a number has lost. ret_late: there was no time to end the run. */
+static kith_status try_fold(ki_tune *t, const ki_tune_way *way, int fold, int64_t steps, double must_end,
+                            bool *ret_late, kith_error *err) {
     kith_status status;
     char name[256];
     ki_items held = {0};
     ki_path folder;
-    const ki_tune_trial trial = {.way = way, .folds = &t->folds[1], .fold = fold, .share = 1};
+    kith_error why = {0};
+    watch w = {.tune = t, .must_end = must_end};
+    *ret_late = false;
+    const ki_tune_trial trial = {.way = way, .folds = &t->folds[1], .fold = fold, .part = {.share = 1}};
     static const kith_retrieval nothing;
     ki_tune_trial_name(&trial, name, sizeof name);
     if (ki_tune_find(t, name, steps, NULL)) return KITH_OK;
-    KI_CHECK(ki_tune_select(t, &t->folds[1], fold, true, 1, &held, err));
-    status = run(t, way, &t->folds[1], fold, steps, &folder, err);
-    if (status == KITH_OK)
+    *ret_late = ki_tune_seconds(t) > must_end;
+    if (*ret_late) return KITH_OK;
+    KI_CHECK(ki_tune_select(t, &t->folds[1], fold, true, NULL, &held, err));
+    KI_CHECK(ki_path_print(&folder, err, "%s/tried/%d-fold-%d", t->folder, (int)way->complexity, fold));
+    status = run(t, way, &t->folds[1], fold, steps, &w, &folder, &why);
+    if (status == KITH_OK) {
         status = judge(t, name, steps, folder.s, &held, err);
-    else if (status == KITH_ENUMERIC)
+    } else if (status == KITH_ENUMERIC) {
         status = ki_tune_add(t, name, steps, &nothing, err);
+    } else if (status == KITH_ECANCELED && w.is_late) {
+        *ret_late = true;
+        status = KITH_OK;
+    } else if (err) {
+        *err = why;
+    }
 done:
     ki_free(held.item);
     return status;
@@ -163,24 +190,55 @@ done:
 /* ---- how much there is time for ---- */
 
 /* Steps of each run if `n` ways are tried: N_FOLDS runs each, and one for all photos. */
-static int64_t steps_for(const ki_tune *t, int n) {
-    const double photo = t->seconds_of_view / (double)(t->learn.n > 0 ? t->learn.n : 1);
-    const double step = STEP * photo * BATCH, runs = N_FOLDS * n + 1;
+static int64_t steps_for(const ki_tune *t, int n, double seconds_of_step) {
+    const double runs = N_FOLDS * n + 1;
     /* Runs judge the photos that they hold out, and the last one the test photos, twice. */
     const double judging = (N_FOLDS * n * 2.0 / t->folds[1].n + 1) * t->seconds_of_view;
     const double left = ki_tune_left(t) * (1 - RESERVE) - judging;
-    const double steps = left / (runs * (step > 1e-6 ? step : 1e-6));
+    const double steps = left / (runs * (seconds_of_step > 1e-6 ? seconds_of_step : 1e-6));
     return steps < 0 ? 0 : steps > MOST_STEPS ? MOST_STEPS : (int64_t)steps;
 }
 
+static int n_for(const ki_tune *t, double seconds_of_step, int64_t *ret_steps) {
+    int n = 2;
+    *ret_steps = steps_for(t, n, seconds_of_step);
+    if (*ret_steps < 2 * LEAST_STEPS) *ret_steps = steps_for(t, n = 1, seconds_of_step);
+    return *ret_steps < LEAST_STEPS || t->folds[1].n < 2 ? 0 : n;
+}
+
+/* Seconds of a training step, from a few of them: how it compares with a forward pass depends on the network and the machine. */
+static kith_status probe(ki_tune *t, double *ret, kith_error *err) {
+    kith_error why = {0};
+    ki_path folder;
+    const ki_tune_way *way = NULL;
+    watch w = {.tune = t, .is_probe = true};
+    for (int i = 0; i < t->n_ways && !way; i++) way = t->way[i].is_fine ? &t->way[i] : NULL;
+    KI_TRY(ki_path_print(&folder, err, "%s/tried/probe", t->folder));
+    const kith_status status = run(t, way, &t->folds[1], 0, LEAST_STEPS, &w, &folder, &why);
+    if (status != KITH_OK && (status != KITH_ECANCELED || t->must_stop)) {
+        if (err) *err = why;
+        return status;
+    }
+    ki_tune_remove(folder.s);
+    *ret = w.n_seen > 1 ? (w.last - w.first) / (double)(w.n_seen - 1) : HUGE_VAL;
+    return KITH_OK;
+}
+
 static kith_status plan(ki_tune *t, int *ret_n, int64_t *ret_steps, kith_error *err) {
-    double n = 2, steps = (double)steps_for(t, 2);
-    if (steps < 2 * LEAST_STEPS) n = 1, steps = (double)steps_for(t, 1);
-    if (steps < LEAST_STEPS || t->folds[1].n < 2) n = 0;
-    KI_TRY(ki_tune_decide(t, "ways to train all", n, &n, err));
-    KI_TRY(ki_tune_decide(t, "steps to train all", steps, &steps, err));
-    *ret_n = (int)n;
-    *ret_steps = (int64_t)steps;
+    double value = 0, step = STEP * BATCH * t->seconds_of_view / (double)(t->learn.n > 0 ? t->learn.n : 1);
+    *ret_n = 0;
+    if (!ki_tune_has_decided(t, "ways to train all")) {
+        *ret_n = n_for(t, step, ret_steps);
+        if (*ret_n) KI_TRY(probe(t, &step, err));
+        if (*ret_n) *ret_n = n_for(t, step, ret_steps);
+        /* Not remembered: with more minutes the same command goes on to it. */
+        if (*ret_n == 0) return KITH_OK;
+    }
+    KI_TRY(ki_tune_decide(t, "seconds of a step", step, &t->seconds_of_step, err));
+    KI_TRY(ki_tune_decide(t, "steps to train all", (double)*ret_steps, &value, err));
+    *ret_steps = (int64_t)value;
+    KI_TRY(ki_tune_decide(t, "ways to train all", *ret_n, &value, err));
+    *ret_n = (int)value;
     return KITH_OK;
 }
 
@@ -192,38 +250,48 @@ static kith_status compare(ki_tune *t, int number, unsigned mask, kith_error *er
     const ki_tune_way *now = &t->way[t->winner], *way = &t->way[number];
     KI_CHECK(ki_tune_scores_init(t, &before, err));
     KI_CHECK(ki_tune_scores_init(t, &after, err));
-    ki_tune_sum(t, now, &t->folds[1], now->steps, mask, 1, &before);
-    ki_tune_sum(t, way, &t->folds[1], way->steps, mask, 1, &after);
+    ki_tune_sum(t, now, &t->folds[1], now->steps, mask, NULL, &before);
+    ki_tune_sum(t, way, &t->folds[1], way->steps, mask, NULL, &after);
     over = ki_tune_compare(&before, &after);
     ki_tune_say(t, "%s: R@1 %+.1f, MAP@R %+.1f points against %s", way->name, 100 * over.recall,
                 100 * over.precision, t->winner ? "the best layer" : "the pretrained model");
-    if (over.n >= 2 && over.mean > over.error && ki_tune_is_better(t, number, mask, &by)) t->winner = number;
+    if (over.n >= 2 && over.mean > over.error && over.recall >= 0 && ki_tune_is_better(t, number, mask, &by))
+        t->winner = number;
 done:
     ki_tune_scores_release(&before);
     ki_tune_scores_release(&after);
     return status;
 }
 
+/* A round that has begun is ended by the clock: the winner's own run has to fit behind it. */
+static kith_status try_way(ki_tune *t, int number, int64_t steps, bool *ret_late, kith_error *err) {
+    ki_tune_way *way = &t->way[number];
+    const double must_end =
+        t->seconds_allowed - (double)steps * t->seconds_of_step - RESERVE * t->seconds_allowed;
+    unsigned mask = 0;
+    way->steps = steps;
+    *ret_late = false;
+    for (int f = 0; f < N_FOLDS && f < t->folds[1].n && !*ret_late; f++) {
+        KI_TRY(try_fold(t, way, f, steps, must_end, ret_late, err));
+        mask |= 1u << f;
+    }
+    return *ret_late ? KITH_OK : compare(t, number, mask, err);
+}
+
 kith_status ki_tune_fine(ki_tune *t, kith_error *err) {
     int n = 0, n_tried = 0;
     int64_t steps = 0;
+    bool is_late = false;
+    if (t->is_over) return KITH_OK;
     KI_TRY(plan(t, &n, &steps, err));
-    if (n == 0) {
-        ki_tune_say(t, "no time is left to train the network itself; --minutes %.0f would do",
-                    ceil(2 * t->seconds_allowed / 60) + 1);
-        return KITH_OK;
+    for (int i = 0; i < t->n_ways && n_tried < n && !is_late; i++) {
+        if (!t->way[i].is_fine) continue;
+        KI_TRY(try_way(t, i, steps, &is_late, err));
+        n_tried += !is_late;
     }
-    for (int i = 0; i < t->n_ways && n_tried < n; i++) {
-        ki_tune_way *way = &t->way[i];
-        unsigned mask = 0;
-        if (!way->is_fine) continue;
-        way->steps = steps;
-        for (int f = 0; f < N_FOLDS && f < t->folds[1].n; f++) {
-            KI_TRY(try_fold(t, way, f, steps, err));
-            mask |= 1u << f;
-        }
-        KI_TRY(compare(t, i, mask, err));
-        n_tried++;
-    }
+    if (n_tried == 0)
+        ki_tune_say(t,
+                    "no time is left to train the network itself; with more --minutes the same command goes "
+                    "on to it");
     return KITH_OK;
 }

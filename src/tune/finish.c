@@ -14,11 +14,27 @@
 
 /* ---- the winner's run ---- */
 
+/* With more minutes than before another way may have won: the run of the other one makes room. */
+static kith_status make_room(const ki_tune *t, const ki_recipe *recipe, kith_error *err) {
+    ki_path path;
+    ki_recipe *there = NULL;
+    kith_error ignored;
+    if (!ki_is_file("%s/recipe.yaml", t->folder)) return KITH_OK;
+    KI_TRY(ki_path_print(&path, err, "%s/recipe.yaml", t->folder));
+    const ki_recipe_source source = {.path = path.s};
+    if (ki_recipe_read(&source, &there, &ignored) != KITH_OK ||
+        ki_recipe_same(there, recipe, t->folder, &ignored) != KITH_OK)
+        ki_tune_clear_run(t);
+    ki_recipe_free(there);
+    return KITH_OK;
+}
+
 static kith_status run_winner(ki_tune *t, ki_train_result *ret, kith_error *err) {
     kith_status status;
     ki_recipe *recipe = NULL;
     const ki_tune_way *way = &t->way[t->winner];
     KI_CHECK(ki_tune_recipe(t, way, way->steps, &recipe, err));
+    KI_CHECK(make_room(t, recipe, err));
     const ki_train_options options = {.recipe = recipe,
                                       .folder = t->folder,
                                       .resume = true,
@@ -61,14 +77,18 @@ static kith_status pour(pool *p, ki_vectors *from, int64_t n_room, kith_error *e
 
 static kith_status held_by(ki_tune *t, int fold, ki_vectors *ret, kith_error *err) {
     const ki_tune_way *way = &t->way[t->winner];
-    const ki_tune_trial trial = {
-        .way = way, .folds = &t->folds[1], .fold = fold, .share = 1, .mark = &way->steps, .n_marks = 1};
+    const ki_tune_trial trial = {.way = way,
+                                 .folds = &t->folds[1],
+                                 .fold = fold,
+                                 .part = {.share = 1},
+                                 .mark = &way->steps,
+                                 .n_marks = 1};
     ki_path folder;
     ki_items held = {0};
     if (!way->is_fine) return ki_tune_try(t, &trial, ret, err);
     KI_TRY(ki_path_print(&folder, err, "%s/tried/%d-fold-%d", t->folder, (int)way->complexity, fold));
     if (!ki_is_file("%s/model.safetensors", folder.s)) return KITH_OK; /* this fold was not tried */
-    kith_status status = ki_tune_select(t, &t->folds[1], fold, true, 1, &held, err);
+    kith_status status = ki_tune_select(t, &t->folds[1], fold, true, NULL, &held, err);
     if (status == KITH_OK) status = ki_tune_embed_run(t, folder.s, &held, ret, err);
     ki_free(held.item);
     return status;
@@ -99,13 +119,16 @@ static kith_status add_rates(ki_tune *t, kith_error *err) {
     ki_net net = {0};
     ki_params *params = NULL;
     double done = 0;
-    if (ki_tune_has_decided(t, "error rates")) return KITH_OK;
+    char key[256], text[200];
+    ki_snprintf(key, sizeof key, "error rates of %s",
+                ki_tune_describe(&t->way[t->winner], text, sizeof text));
+    if (ki_tune_has_decided(t, key)) return KITH_OK;
     KI_CHECK(measure(t, &curve, err));
     KI_CHECK(ki_path_print(&path, err, "%s/model.safetensors", t->folder));
     const kith_model_options options = {.size = sizeof options, .weights = path.s};
     KI_CHECK(ki_model_file_open(&options, t->backend, &net, &params, NULL, err));
     if (curve.n) KI_CHECK(ki_weights_save(&net, params, NULL, &curve, path.s, err));
-    KI_CHECK(ki_tune_decide(t, "error rates", (double)curve.n, &done, err));
+    KI_CHECK(ki_tune_decide(t, key, (double)curve.n, &done, err));
 done:
     ki_params_free(params);
     ki_net_release(&net);
@@ -196,11 +219,11 @@ static kith_status put_way(const ki_tune *t, int number, kith_json *json, kith_e
     KI_CHECK(ki_tune_scores_init(t, &after, err));
     for (; last >= 0 && n == 0; last--) {
         for (int f = 0; f < t->folds[last].n; f++) {
-            if (ki_tune_sum(t, way, &t->folds[last], way->steps, 1u << f, 1, &after) == 0) continue;
+            if (ki_tune_sum(t, way, &t->folds[last], way->steps, 1u << f, NULL, &after) == 0) continue;
             mask |= 1u << f;
             n++;
         }
-        if (n > 0) ki_tune_sum(t, &t->way[0], &t->folds[last], 0, mask, 1, &before);
+        if (n > 0) ki_tune_sum(t, &t->way[0], &t->folds[last], 0, mask, NULL, &before);
     }
     if (n == 0 || isnan(ki_tune_mean(&after))) goto done;
     const ki_tune_difference d = ki_tune_compare(&before, &after);
@@ -222,6 +245,45 @@ done:
     ki_tune_scores_release(&before);
     ki_tune_scores_release(&after);
     return status;
+}
+
+static void put_point(kith_json *json, const ki_tune_point *p) {
+    kith_json_object_begin(json);
+    put_text(json, "of", p->part.of_photos ? "photos" : "classes");
+    put_real(json, "share", p->part.share);
+    put_real(json, "classes", p->n_classes);
+    put_real(json, "photos", p->n_photos);
+    put_real(json, "gain", p->gain.mean);
+    put_real(json, "gain_within", p->gain.t * p->gain.error);
+    put_real(json, "gain_recall_at_1", p->gain.recall);
+    put_real(json, "gain_map_at_r", p->gain.precision);
+    kith_json_object_end(json);
+}
+
+static void put_forecast(kith_json *json, const char *key, const ki_tune_forecast *f) {
+    if (!f->is_known) return;
+    kith_json_key(json, key);
+    kith_json_object_begin(json);
+    put_real(json, "gain", f->gain);
+    put_real(json, "low", f->low);
+    put_real(json, "high", f->high);
+    put_real(json, "gain_recall_at_1", f->recall);
+    put_real(json, "gain_map_at_r", f->precision);
+    kith_json_object_end(json);
+}
+
+static void put_curve(const ki_tune *t, kith_json *json) {
+    char text[200];
+    put_text(json, "curve_of", ki_tune_describe(&t->way[t->best], text, sizeof text));
+    kith_json_key(json, "curve");
+    kith_json_array_begin(json);
+    for (int i = 0; i < t->n_points; i++) put_point(json, &t->point[i]);
+    kith_json_array_end(json);
+    kith_json_key(json, "forecast");
+    kith_json_object_begin(json);
+    put_forecast(json, "twice_the_classes", &t->forecast[0]);
+    put_forecast(json, "twice_the_photos", &t->forecast[1]);
+    kith_json_object_end(json);
 }
 
 static void put_beside(kith_json *json, const beside *b) {
@@ -254,6 +316,7 @@ static kith_status write_summary(const ki_tune *t, const beside *b, kith_error *
     put_int(json, "n_photos_used", t->n_used);
     put_int(json, "n_duplicates", t->n_duplicates);
     put_int(json, "n_of_two_classes", t->n_conflicts);
+    put_int(json, "n_unreadable", t->n_unread);
     put_int(json, "n_classes", t->n_classes);
     put_int(json, "n_train_classes", t->n_train_classes);
     put_int(json, "n_test_classes", t->n_test_classes);
@@ -263,6 +326,7 @@ static kith_status write_summary(const ki_tune *t, const beside *b, kith_error *
     put_text(json, "why", t->why);
     put_text(json, "advice", t->advice);
     put_beside(json, b);
+    put_curve(t, json);
     kith_json_key(json, "tried");
     kith_json_array_begin(json);
     for (int i = 0; i < t->n_ways; i++) KI_CHECK(put_way(t, i, json, err));
@@ -306,7 +370,7 @@ static void fill(const ki_tune *t, const ki_train_result *run, const beside *b, 
     for (int i = 0; i < t->n_ways; i++) {
         ki_tune_way way = t->way[i];
         for (int f = 0; f < t->folds[0].n; f++) {
-            if (ki_tune_sum(t, &way, &t->folds[way.is_fine], way.steps, 1u << f, 1, NULL) == 0) continue;
+            if (ki_tune_sum(t, &way, &t->folds[way.is_fine], way.steps, 1u << f, NULL, NULL) == 0) continue;
             ret->n_tried++;
             break;
         }
@@ -324,5 +388,5 @@ kith_status ki_tune_finish(ki_tune *t, kith_tune_result *ret, kith_error *err) {
     KI_TRY(judge_pretrained(t, &b, err));
     KI_TRY(write_summary(t, &b, err));
     fill(t, &run, &b, ret);
-    return KITH_OK;
+    return ki_tune_end(t, err);
 }

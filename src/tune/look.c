@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/atomic.h"
@@ -13,6 +12,7 @@
 #include "base/text.h"
 #include "data/dataset/table.h"
 #include "embed/embedder.h"
+#include "io/tar_file.h"
 #include "kith/eval.h"
 #include "tune/tune.h"
 
@@ -87,9 +87,9 @@ static kith_status find_duplicates(look *k, kith_error *err) {
     if (k->set->pixels) return KITH_OK;
     KI_CHECK(ki_zalloc_or(&files, k->set->n_items + 1, sizeof *files, "files", err));
     for (size_t i = 0; i < k->set->n_items; i++) {
-        struct stat info;
-        if (stat(k->set->item[i].path, &info) != 0) continue;
-        files[n++] = (file){.bytes = (int64_t)info.st_size, .item = i};
+        int64_t bytes = 0;
+        if (k->is_out[i] || !ki_member_look(k->set->item[i].path, &bytes, NULL)) continue;
+        files[n++] = (file){.bytes = bytes, .item = i};
     }
     qsort(files, n, sizeof *files, by_size);
     hash_equal_sizes(files, n, k->set);
@@ -169,7 +169,9 @@ static kith_status limit(look *k, kith_error *err) {
         k->is_out[order[i]] = true;
         k->n_of[label]--;
     }
-    ki_tune_say(t, "there is time for %lld photos of a class; with more --minutes all %lld photos are used",
+    ki_tune_say(t,
+                "there is time for %lld photos of each class; with more --minutes and another --out all %lld "
+                "photos are used",
                 (long long)cap, (long long)n);
 done:
     ki_free(order);
@@ -225,15 +227,13 @@ static kith_status write_list(const look *k, kith_error *err) {
     ki_path path, image;
     kith_status status = KITH_OK;
     ki_buffer text = {.err = err};
-    ki_buffer_put(&text, "path,label,split\n");
+    const ki_list_rows m = ki_list_rows_of(k->set);
+    ki_list_rows_head(&m, &text);
     for (size_t i = 0; i < k->set->n_items; i++) {
         const ki_item *item = &k->set->item[i];
         if (k->is_out[i]) continue;
         KI_CHECK(ki_path_absolute(item->path, &image, err));
-        ki_table_put(&text, image.s);
-        ki_buffer_add(&text, ",", 1);
-        ki_table_put(&text, k->set->class_[item->label].key);
-        ki_buffer_put(&text, ",%s\n", kith_split_name((kith_split)item->split));
+        ki_list_rows_row(&m, k->set, item, image.s, (kith_split)item->split, &text);
     }
     KI_CHECK(text.status);
     KI_CHECK(ki_path_print(&path, err, "%s/photos.csv", k->tune->folder));
@@ -256,8 +256,9 @@ static kith_status check_classes(look *k, kith_error *err) {
     }
     if (n >= 3) return KITH_OK;
     ki_fail(err, KITH_EINVAL,
-            "%s has %lld classes with two photos or more; to train and to see what it brings wanted 3",
-            k->set->root, (long long)n);
+            "%s has %lld class%s of two photos or more; wanted 3, to train on some and to see on others what "
+            "it brings",
+            k->set->root, (long long)n, n == 1 ? "" : "es");
     return ki_hint(
         err, KITH_EINVAL,
         "add classes (a folder each), or search with the model as it is: kith search PHOTOS PHOTO.jpg");
@@ -275,6 +276,7 @@ static kith_status inspect(look *k, kith_error *err) {
     KI_TRY(check_kind(k->set, err));
     KI_TRY(ki_zalloc_or(&k->is_out, k->set->n_items, sizeof *k->is_out, "photos", err));
     KI_TRY(ki_zalloc_or(&k->n_of, k->set->n_classes, sizeof *k->n_of, "classes", err));
+    KI_TRY(ki_tune_find_unread(t, k->set, k->is_out, err));
     KI_TRY(find_duplicates(k, err));
     count(k);
     KI_TRY(check_classes(k, err));
@@ -290,17 +292,20 @@ static kith_status remember(ki_tune *t, kith_error *err) {
     const struct {
         const char *key;
         int64_t *value;
-    } facts[] = {{"photos found", &t->n_found},
-                 {"photos used", &t->n_used},
-                 {"duplicates", &t->n_duplicates},
-                 {"photos of two classes", &t->n_conflicts},
-                 {"classes of one photo", &t->n_alone}};
+    } facts[] = {{"photos found", &t->n_found},       {"photos used", &t->n_used},
+                 {"duplicates", &t->n_duplicates},    {"photos of two classes", &t->n_conflicts},
+                 {"unreadable photos", &t->n_unread}, {"classes of one photo", &t->n_alone}};
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
         double value = 0;
         KI_TRY(ki_tune_decide(t, facts[i].key, (double)*facts[i].value, &value, err));
         *facts[i].value = (int64_t)value;
     }
     return KITH_OK;
+}
+
+static void say_left_out(ki_tune *t, int64_t n, const char *one, const char *several) {
+    if (n)
+        ki_tune_say(t, "left out: %lld photo%s %s", (long long)n, n == 1 ? "" : "s", n == 1 ? one : several);
 }
 
 kith_status ki_tune_look(ki_tune *t, kith_error *err) {
@@ -311,15 +316,12 @@ kith_status ki_tune_look(ki_tune *t, kith_error *err) {
         KI_CHECK(inspect(&k, err));
     }
     KI_CHECK(remember(t, err));
-    if (t->n_duplicates)
-        ki_tune_say(t, "left out: %lld photos that are there twice", (long long)t->n_duplicates);
-    if (t->n_conflicts)
-        ki_tune_say(t,
-                    "left out: %lld photos that are the same in two classes, because one of these is wrong",
-                    (long long)t->n_conflicts);
+    say_left_out(t, t->n_duplicates, "that is there twice", "that are there twice");
+    say_left_out(t, t->n_conflicts, "that is in two classes, because one of these is wrong",
+                 "that are in two classes, because one of these is wrong");
     if (t->n_alone)
-        ki_tune_say(t, "%lld classes have one photo: they train, and are not used to judge",
-                    (long long)t->n_alone);
+        ki_tune_say(t, "%lld class%s one photo: it can train, but not judge", (long long)t->n_alone,
+                    t->n_alone == 1 ? " has" : "es have");
 done:
     ki_free(k.is_out);
     ki_free(k.n_of);

@@ -63,6 +63,7 @@ kith_status ki_tune_state_open(ki_tune *t, kith_error *err) {
         status = ki_fail(err, KITH_EIO, "cannot write %s: %s", path.s, strerror(errno));
         goto done;
     }
+    t->is_over = ki_tune_has_ended(t);
     if (n > 0 && text[n - 1] != '\n' && write(t->file, "\n", 1) != 1)
         status = ki_fail(err, KITH_EIO, "cannot write %s: %s", path.s, strerror(errno));
 done:

@@ -29,7 +29,7 @@ typedef struct trial {
 
 const char *ki_tune_trial_name(const ki_tune_trial *w, char *buf, size_t bytes) {
     ki_snprintf(buf, bytes, "%s; partition %d, fold %d, share %g%s", w->way->name, w->folds->number, w->fold,
-                w->share, w->way->is_fine ? "" : ", layer");
+                w->part.share, w->part.of_photos ? " of photos" : "");
     return buf;
 }
 
@@ -65,8 +65,8 @@ static void limit_held(const trial *k, ki_items *held) {
 static kith_status select_photos(trial *k, kith_error *err) {
     const ki_tune_trial *w = k->what;
     const kith_dataset *set = k->tune->set;
-    KI_TRY(ki_tune_select(k->tune, w->folds, w->fold, false, w->share, &k->train, err));
-    KI_TRY(ki_tune_select(k->tune, w->folds, w->fold, true, 1, &k->held, err));
+    KI_TRY(ki_tune_select(k->tune, w->folds, w->fold, false, &w->part, &k->train, err));
+    KI_TRY(ki_tune_select(k->tune, w->folds, w->fold, true, NULL, &k->held, err));
     limit_held(k, &k->held);
     KI_TRY(ki_alloc_or(&k->class_of, set->n_classes, sizeof *k->class_of, "classes", err));
     for (size_t c = 0; c < set->n_classes; c++) k->class_of[c] = -1;
@@ -96,7 +96,7 @@ static kith_status rows_of(const trial *k, float **ret, int64_t *ret_n, kith_err
 static kith_status find_axes(trial *k, double **ret, kith_error *err) {
     ki_tune *t = k->tune;
     const ki_tune_trial *w = k->what;
-    const bool is_white = w->way->start == KI_TUNE_WHITE, is_cached = w->share >= 1;
+    const bool is_white = w->way->start == KI_TUNE_WHITE, is_cached = w->part.share >= 1;
     double **at = &t->axes[w->folds->number][w->fold + 1][is_white];
     const size_t n = (size_t)k->recipe->model.embedding, dim = (size_t)t->n_features;
     float *rows = NULL;
@@ -145,7 +145,7 @@ static kith_status start_layer(trial *k, kith_error *err) {
     KI_CHECK(ki_params_set(k->params, weight, values, err));
 done:
     ki_free(values);
-    if (k->what->share < 1) ki_free(map);
+    if (k->what->part.share < 1) ki_free(map);
     return status;
 }
 
@@ -253,6 +253,7 @@ static kith_status make_learner(trial *k, kith_error *err) {
                             .no_map = true,
                             .heads = 1};
     KI_TRY(ki_objective_new(r->objective, &sizes, (uint64_t)r->seed, &k->objective, err));
+    ki_objective_hush(k->objective); /* of a few classes a batch may have no pair */
     const unsigned taps = ki_objective_start_taps(k->objective);
     for (ki_tap tap = 0; tap < KI_N_TAPS; tap++) {
         if (taps & KI_TAP_BIT(tap)) KI_TRY(start_term(k, tap, err));
@@ -319,6 +320,7 @@ static kith_status learn(trial *k, ki_vectors *ret_held, kith_error *err) {
     const ki_tune_trial *w = k->what;
     int64_t done = 0;
     for (int m = 0; m < w->n_marks; m++) {
+        if (m > 0 && w->until > 0 && ki_tune_seconds(k->tune) > w->until) return KITH_OK;
         for (; done < w->mark[m]; done++) {
             kith_error why = {0};
             const kith_status status = step(k, done, &why);
@@ -348,7 +350,7 @@ kith_status ki_tune_try(ki_tune *t, const ki_tune_trial *what, ki_vectors *ret_h
     kith_status status = KITH_OK;
     trial k = {.tune = t, .what = what};
     if (!ret_held && is_known(t, what)) return KITH_OK;
-    ki_snprintf(t->busy, sizeof t->busy, "trying");
+    ki_snprintf(t->busy, sizeof t->busy, "trying %s", what->way->name);
     KI_CHECK(ki_tune_recipe(t, what->way, what->mark[what->n_marks - 1], &k.recipe, err));
     KI_CHECK(select_photos(&k, err));
     KI_CHECK(make_layer(&k, err));
@@ -367,7 +369,7 @@ done:
 /* The layer before anything was learnt, of all photos that train. */
 kith_status ki_tune_pretrained(ki_tune *t, const ki_items *items, ki_vectors *ret, kith_error *err) {
     kith_status status;
-    const ki_tune_trial what = {.way = &t->way[0], .folds = &t->folds[1], .fold = -1, .share = 1};
+    const ki_tune_trial what = {.way = &t->way[0], .folds = &t->folds[1], .fold = -1, .part = {.share = 1}};
     trial k = {.tune = t, .what = &what};
     KI_CHECK(ki_tune_recipe(t, what.way, 1, &k.recipe, err));
     KI_CHECK(select_photos(&k, err));

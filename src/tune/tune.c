@@ -70,6 +70,7 @@ static kith_status check_same(ki_tune *t, kith_error *err) {
     ki_path photos;
     double now, then = 0;
     KI_TRY(ki_path_absolute(o->photos, &photos, err));
+    for (size_t end = strlen(photos.s); end > 1 && photos.s[end - 1] == '/';) photos.s[--end] = '\0';
     const int n = ki_snprintf(text, sizeof text, "%s\n%s\n%s\n%lld", photos.s, o->model ? o->model : "",
                               o->device ? o->device : "", (long long)o->seed);
     now = (double)(ki_checksum(text,

@@ -18,6 +18,12 @@ typedef struct ki_tune_scores {
     double *n, *recall, *precision; /* [n_classes] queries; R@1 and MAP@R of them */
 } ki_tune_scores;
 
+/* By how much b is better than a over the classes that both have: the mean of differences and its standard error. */
+typedef struct ki_tune_difference {
+    int n;                    /* classes */
+    double mean, error, t;    /* t: of the 95 % interval on both sides */
+    double recall, precision; /* over queries */
+} ki_tune_difference;
 /* Where an embedding layer starts. */
 typedef enum ki_tune_start {
     KI_TUNE_OWN,   /* the layer of the pretrained model */
@@ -37,6 +43,12 @@ typedef struct ki_tune_way {
     int64_t steps;      /* of the mark that is best so far */
 } ki_tune_way;
 
+/* A part of what trains: that share of the classes, or of the photos of each class. {.share = 1}: all. */
+typedef struct ki_tune_part {
+    double share;
+    bool of_photos;
+} ki_tune_part;
+
 /* A partition of the training classes into folds. */
 typedef struct ki_tune_folds {
     int number; /* which partition: 0, 1 … */
@@ -44,6 +56,22 @@ typedef struct ki_tune_folds {
     int *fold_of;  /* [n_items] the fold that holds an item out, -1: none does */
     bool by_photo; /* too few classes: photos are held out, not classes */
 } ki_tune_folds;
+
+/* The best layer, trained on a part of the photos: the gain over the pretrained model on held-out classes. */
+typedef struct ki_tune_point {
+    ki_tune_part part;
+    double n_classes, n_photos; /* that trained, in the mean over the folds */
+    ki_tune_difference gain;
+} ki_tune_point;
+
+/* What twice as many classes, or photos of each class, would likely bring. */
+typedef struct ki_tune_forecast {
+    bool is_known;
+    double gain, low, high;   /* of the mean of R@1 and MAP@R */
+    double recall, precision; /* of each */
+} ki_tune_forecast;
+
+enum { KI_TUNE_MOST_POINTS = 4 };
 
 typedef struct ki_tune {
     const kith_tune_options *options;
@@ -55,7 +83,7 @@ typedef struct ki_tune {
     int file;       /* tried.jsonl, appended to */
 
     /* look.c */
-    int64_t n_found, n_used, n_duplicates, n_alone, n_conflicts; /* photos; left out and why */
+    int64_t n_found, n_used, n_duplicates, n_alone, n_conflicts, n_unread; /* photos; left out and why */
     int64_t n_classes, n_train_classes, n_test_classes;
 
     /* open.c */
@@ -68,8 +96,10 @@ typedef struct ki_tune {
     kith_transform train_transform, test_transform;
     int64_t n_features, n_views, own; /* own: size of the model's own embedding layer; 0: it has none */
     double seconds_of_view;           /* of all photos that train, once through the network */
-    char busy[48];
-    bool must_stop;
+    double seconds_of_step;           /* of training the network, measured by fine.c */
+    char busy[128];
+    bool must_stop,
+        is_over; /* asked to stop; an earlier call has used these minutes: what is known decides, nothing more is tried */
     ki_items learn; /* items that train or validate */
     bool *is_sound; /* [n_items] its features can be read */
 
@@ -82,6 +112,9 @@ typedef struct ki_tune {
     int best;   /* number of the best way on features */
     int winner; /* … and of that which makes the model; 0: the pretrained */
     char why[400], advice[400];
+    ki_tune_point point[KI_TUNE_MOST_POINTS]; /* of the classes from few to all, then half of the photos */
+    int n_points;
+    ki_tune_forecast forecast[2]; /* of classes, of photos */
 } ki_tune;
 
 /* ---- tune.c ---- */
@@ -109,6 +142,9 @@ kith_status ki_tune_add(ki_tune *tune, const char *trial, int64_t mark, const ki
 
 kith_status ki_tune_look(ki_tune *tune, kith_error *err);
 
+/* unread.c: marks photos that cannot be read, and names one. */
+kith_status ki_tune_find_unread(ki_tune *tune, const kith_dataset *set, bool *is_out, kith_error *err);
+
 /* ---- open.c: network, features ---- */
 
 kith_status ki_tune_open(ki_tune *tune, kith_error *err);
@@ -126,9 +162,9 @@ const char *ki_tune_describe(const ki_tune_way *way, char *buf, size_t bytes);
 /* ---- folds.c ---- */
 
 kith_status ki_tune_make_folds(ki_tune *tune, int number, int n, ki_tune_folds *ret, kith_error *err);
-/* Items that train (held false) or validate with a fold; share: only that part of the classes trains. */
-kith_status ki_tune_select(const ki_tune *tune, const ki_tune_folds *folds, int fold, bool held, double share,
-                           ki_items *ret, kith_error *err);
+/* Items that train (held false) or validate with a fold; part (NULL: all): only that part of them. */
+kith_status ki_tune_select(const ki_tune *tune, const ki_tune_folds *folds, int fold, bool held,
+                           const ki_tune_part *part, ki_items *ret, kith_error *err);
 
 /* ---- trial.c: a way on features, with a fold held out ---- */
 
@@ -138,9 +174,10 @@ typedef struct ki_tune_trial {
     const ki_tune_way *way;
     const ki_tune_folds *folds;
     int fold;
-    double share;
+    ki_tune_part part;
     const int64_t *mark;
     int n_marks;
+    double until; /* ki_tune_seconds: marks that begin later are left out, but the first; 0: none */
 } ki_tune_trial;
 kith_status ki_tune_try(ki_tune *tune, const ki_tune_trial *trial, ki_vectors *ret_held, kith_error *err);
 /* Its name in tried.jsonl. */
@@ -158,26 +195,33 @@ double ki_tune_recall(const ki_tune_scores *scores);
 double ki_tune_precision(const ki_tune_scores *scores);
 double ki_tune_mean(const ki_tune_scores *scores); /* of classes, of the mean of both */
 
-/* By how much b is better than a over the classes that both have: the mean of differences and its standard error. */
-typedef struct ki_tune_difference {
-    int n;                    /* classes */
-    double mean, error, t;    /* t: of the 95 % interval on both sides */
-    double recall, precision; /* over queries */
-} ki_tune_difference;
 ki_tune_difference ki_tune_compare(const ki_tune_scores *a, const ki_tune_scores *b);
+
+/* ---- curve.c: what more photos would bring; tune->point, forecast, advice ---- */
+
+kith_status ki_tune_curve(ki_tune *tune, kith_error *err);
 
 /* ---- search.c, fine.c: which way is best ---- */
 
 kith_status ki_tune_search(ki_tune *tune, kith_error *err);
 kith_status ki_tune_fine(ki_tune *tune, kith_error *err);
+/* A call with so many minutes came to its end: tune->is_over from then on, and the search finds what it found. */
+kith_status ki_tune_end(ki_tune *tune, kith_error *err);
+bool ki_tune_has_ended(const ki_tune *tune);
 /* Is a way better than the pretrained model by more than chance, over these folds of the second partition? Then tune->why says so. */
 bool ki_tune_is_better(ki_tune *tune, int way, unsigned mask, ki_tune_difference *ret_by);
 /* Photos by the model in a run's folder. */
 kith_status ki_tune_embed_run(ki_tune *tune, const char *folder, const ki_items *items, ki_vectors *ret,
                               kith_error *err);
-/* Scores of a way over the folds of a partition that are in the mask, as far as they are known: how many folds. */
+/* Scores of a way over the folds of a partition that are in the mask, as far as they are known: how many folds. part NULL: all. */
 int ki_tune_sum(const ki_tune *tune, const ki_tune_way *way, const ki_tune_folds *folds, int64_t steps,
-                unsigned mask, double share, ki_tune_scores *to);
+                unsigned mask, const ki_tune_part *part, ki_tune_scores *to);
+
+/* ---- clear.c ---- */
+
+void ki_tune_remove(const char *path); /* a file or a folder with all in it; what cannot be removed stays */
+/* The run in the folder, of another recipe than the one that follows. */
+void ki_tune_clear_run(const ki_tune *tune);
 
 /* ---- finish.c: the winner's run, error rates, tune.json ---- */
 

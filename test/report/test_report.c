@@ -392,6 +392,45 @@ static void test_command_line(void **state) {
 
 /* Every allocation in turn: no memory is an error or costs a picture, and nothing is lost or half
  * written. */
+/* The folder of kith train PHOTOS: what was tried, and what more photos would bring. */
+static void test_how_it_was_found(void **state) {
+    (void)state;
+    const kith_report_options options = quick();
+    char *page = page_of(&options);
+    assert_lacks(page, "How the model was found");
+    ki_free(page);
+    made_text(
+        &small, "tune.json",
+        "{\"n_photos_used\": 48, \"n_train_classes\": 4, \"n_duplicates\": 0, \"why\": \"<b> gained 2.0 "
+        "points\", "
+        "\"advice\": \"twice as many classes would likely bring little\", \"curve_of\": \"a layer\", "
+        "\"curve\": ["
+        "{\"of\": \"classes\", \"classes\": 2, \"gain_recall_at_1\": 0.01, \"gain_map_at_r\": 0.02}, "
+        "{\"of\": \"classes\", \"classes\": 4, \"gain_recall_at_1\": 0.03, \"gain_map_at_r\": 0.04}], "
+        "\"tried\": ["
+        "{\"way\": \"as it is\", \"rounds\": 2, \"folds\": 4, \"recall_at_1\": 0.5, \"map_at_r\": 0.25, "
+        "\"gain_recall_at_1\": 0, \"gain_map_at_r\": 0, \"gain\": 0, \"gain_within\": 0, \"won\": false}, "
+        "{\"way\": \"a layer\", \"rounds\": 2, \"folds\": 4, \"recall_at_1\": 0.52, \"map_at_r\": 0.3, "
+        "\"gain_recall_at_1\": 0.02, \"gain_map_at_r\": 0.05, \"gain\": 0.035, \"gain_within\": 0.012, "
+        "\"won\": true}]}");
+    page = page_of(&options);
+    static const char *const parts[] = {"How the model was found",
+                                        "&lt;b&gt; gained 2.0 points.",
+                                        "<b>a layer</b>, the winner",
+                                        "+3.5 <span class=\"quiet\">± 1.2</span>",
+                                        "classes that train</dt><dd>4</dd>",
+                                        "twice as many classes would likely bring little.",
+                                        "Gain by classes"};
+    for (size_t i = 0; i < N_ROWS(parts); i++) assert_holds(page, parts[i]);
+    assert_lacks(page, "there twice");
+    if (strstr(page, "a layer</b>") > strstr(page, "as it is")) fail_msg("the best way is not the first");
+    ki_free(page);
+    made_text(&small, "tune.json", "{\"why\":");
+    page = page_of(&options);
+    assert_lacks(page, "How the model was found");
+    ki_free(page);
+}
+
 static void test_without_memory(void **state) {
     (void)state;
     kith_report_options o = quick();
@@ -439,6 +478,7 @@ int main(void) {
         cmocka_unit_test_setup(test_repeated_runs, set_up),
         cmocka_unit_test_setup(test_no_run_is_one_line, set_up),
         cmocka_unit_test_setup(test_command_line, set_up),
+        cmocka_unit_test_setup(test_how_it_was_found, set_up),
         cmocka_unit_test_setup(test_without_memory, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

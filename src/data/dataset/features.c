@@ -177,6 +177,9 @@ kith_status ki_dataset_check_row(const kith_dataset *set, int64_t item, const fl
                                  kith_error *err) {
     const int64_t dim = ki_npy_rows_dim(set->rows);
     if (ki_are_finite(values, dim)) return KITH_OK;
+    if (set->views) /* kept features of images: a row of NaN is one that could not be read */
+        return ki_fail(err, KITH_ENUMERIC, "%s could not be read when its features were made",
+                       set->item[item].path);
     for (int64_t i = 0; i < dim; i++) {
         if (!isfinite(values[i]))
             return ki_fail(err, KITH_ENUMERIC, "%s holds %g at %lld; wanted finite numbers",

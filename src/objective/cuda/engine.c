@@ -475,7 +475,7 @@ static kith_status engine_read(ki_engine *e, ki_engine_values *ret, kith_error *
         e->term[i].value = v->value[i];
         e->term[i].weight = v->weight[i];
     }
-    if (v->pairs[2] > 0 && e->n_empty_seen == 0)
+    if (v->pairs[2] > 0 && e->n_empty_seen == 0 && !o->is_quiet)
         ki_log(KITH_LOG_WARNING, "a batch of %lld items has no pair for %s: its value is 0", (long long)e->m,
                o->loss.record ? o->loss.record->method.name : "the loss");
     e->n_empty_seen = v->pairs[2];

@@ -274,7 +274,7 @@ static void finish(ki_evaluation *e, ki_result *ret) {
         ki_add_scaled(o->params.item[i]->diff, e->diff_param[i], 1, o->params.item[i]->count);
     ki_memory_push(&o->memory, o->loss.normalize ? e->unit : e->batch->tap[KI_TAP_EMBEDDING].data,
                    e->batch->label, e->n_labelled, e->dim);
-    if (e->is_empty && o->n_empty++ == 0)
+    if (e->is_empty && o->n_empty++ == 0 && !o->is_quiet)
         ki_log(KITH_LOG_WARNING, "a batch of %lld items has no pair for %s: its value is 0", (long long)e->m,
                o->loss.record->method.name);
     *ret = (ki_result){.total = e->total,
