@@ -96,7 +96,7 @@ class Vectors(support.InFolder):
         with kith.Index.create(self.path("first.kith"), dim=16, first=8) as index:
             index.add(x)
             index.commit()
-            self.assertEqual(index.info().first, 8)
+            self.assertEqual(index.info.first, 8)
         with self.assertRaisesRegex(kith.Error, "first is 17 values of 16"):
             kith.Index.create(self.path("more.kith"), dim=16, first=17)
 
