@@ -127,6 +127,10 @@ int cmd_index(int argc, char **argv) {
         CLI_CHOICE("metric", "NAME", &metric, metrics, "how similar two vectors are"),
         CLI_REAL("recall", "X", &r.recall, 0.5, 0.9999,
                  "the part of the true nearest neighbours that a search of a large index must find"),
+        CLI_INT(
+            "first", "N", &r.first, 0, 65536,
+            "of vectors whose first N values are vectors, too (objective.nested): find candidates by these, "
+            "in less memory, and compare them whole; 0: by all"),
         CLI_TEXT("tap", "NAME", &r.model.tap, "what to index; default: embedding, else pooled"),
         CLI_TEXT("resize", "HOW", &r.model.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &r.model.height, 0, 4096, "side of the model's input; 0: the model's"),

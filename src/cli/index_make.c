@@ -14,6 +14,7 @@ static kith_status create(const index_request *r, kith_collection_options *optio
     kith_index *index = NULL;
     options->metric = r->metric;
     options->recall = r->recall;
+    options->first = r->first;
     const kith_status status = kith_collection_create(r->index, options, ret, err);
     if (status != KITH_EINVAL || cli_is_address(r->index) ||
         kith_index_open(r->index, KITH_INDEX_READ, &index, NULL) != KITH_OK)

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/parallel.h"
 #include "base/rng.h"
 #include "kith/log.h"
 
@@ -335,6 +336,7 @@ static void test_batch_norms(void **state) {
 
 int main(void) {
     draw_images();
+    ki_threads_set(1); /* many small steps: threads would wait for each other most of the time */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_convolutions),
         cmocka_unit_test(test_drop_path),
