@@ -181,6 +181,8 @@ int cmd_index(int argc, char **argv) {
     const index_action action = choose(&r, &a, out, to);
     if (!action) return CLI_USAGE;
     if (action == index_add && r.n_operands == 0) return cli_misused("index", "--add wants files or folders");
+    if (r.first > 0 && !out && !to)
+        return cli_misused("index", "--first is for a new index (-o INDEX); one that is there keeps its own");
     const int status = action == index_make || action == index_put ? check_making(&r, to) : CLI_RUN;
     return status == CLI_RUN ? run(action, &r) : status;
 }

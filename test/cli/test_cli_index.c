@@ -104,6 +104,7 @@ static void test_first_values(void **state) {
     assert_refused(kith("$K index photos -o more.kith --first 17 --model m.safetensors"), 1,
                    "first is 17 values of 16; wanted 1 to 16");
     assert_done(kith("test ! -e more.kith && echo none"), "none");
+    assert_refused(kith("$K index first.kith --sync --first 4"), 2, "--first is for a new index");
 }
 
 static void test_sync(void **state) {
