@@ -184,6 +184,7 @@ bool ki_dataset_rows(const kith_dataset *set, const int64_t *items, int64_t n, f
 /* KITH_ENUMERIC, naming the item, if one of the numbers of its row is not finite; and of any numbers, quickly. */
 kith_status ki_dataset_check_row(const kith_dataset *set, int64_t item, const float *values, kith_error *err);
 bool ki_are_finite(const float *values, int64_t n);
+
 /* ---- views.c: features that a network made of the images of a set, several views of each ---- */
 
 /* From now on an item is not an image but numbers. File k is view k of the items, row by row in their order; view 0 is how they are
