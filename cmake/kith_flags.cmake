@@ -12,7 +12,7 @@ target_compile_definitions(kith_flags INTERFACE _GNU_SOURCE)
 target_include_directories(kith_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src
                                                 ${CMAKE_BINARY_DIR}/generated)
 set(c_flags -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
-            -fvisibility=hidden -fno-math-errno)
+            -fvisibility=hidden -fno-math-errno -fno-trapping-math)
 # Sizes are named by enumerators here, which in C are plain ints. clang 19 warns wherever one meets a floating-point number, as is right for C++.
 if(CMAKE_C_COMPILER_ID MATCHES "Clang")
   list(APPEND c_flags -Wno-enum-float-conversion)

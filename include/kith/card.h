@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "kith/eval.h"
+#include "kith/worst.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,6 +67,9 @@ typedef struct kith_card_options {
     bool scores[KITH_N_SCORES]; /* which are written */
     bool per_class;             /* one entry per class, too */
     bool per_query;             /* what every query came to, packed: kith_card_compare pairs by it */
+    const kith_worst *worst;    /* written, too; NULL: not */
+    const char *const *paths;   /* of every row of the embedding, for `worst`; NULL: not said … */
+    const char *const *classes; /* … and the names of the classes of the rows */
 } kith_card_options;
 
 /* All scores, with the queries, without the classes. */

@@ -60,6 +60,7 @@ typedef struct kith_collection_options {
     const kith_column *columns;
     int64_t n_columns;
     const char *folder; /* where relative paths of added items begin; NULL: they are whole, or mean nothing */
+    int64_t first;      /* of kith_index_options */
 } kith_collection_options;
 
 /* No model, and the rest as kith_index_options_init. */

@@ -49,7 +49,8 @@ KITH_API const char *kith_split_name(kith_split split);
 KITH_API const char *kith_dataset_kind_name(int64_t i);
 KITH_API const char *kith_dataset_kind_summary(int64_t i);
 
-/* Open the data set at `root` (a folder, a list file or a recipe's root). `kind` is one of the names above;
+/* Open the data set at `root` (a folder, a list file, a tar file or a pattern of them as in shards/{00..09}.tar, or a recipe's root).
+ * Members of tar files have paths such as shards/00.tar/rook/1.jpg; wherever the library reads an image by its path, it takes these, too. `kind` is one of the names above;
  * NULL or "auto" detects it. Listed files that do not exist are left out and counted; KITH_EFORMAT when a
  * list is malformed (with its line), KITH_EIO when no file exists. */
 KITH_API kith_status kith_dataset_open(const char *kind, const char *root, kith_dataset **ret_dataset,
@@ -57,7 +58,7 @@ KITH_API kith_status kith_dataset_open(const char *kind, const char *root, kith_
 /* Open what the `data:` section of a recipe file says, splits included. */
 KITH_API kith_status kith_dataset_open_recipe(const char *recipe_path, kith_dataset **ret_dataset,
                                               kith_error *err);
-/* Images named one by one. Folders are searched at all levels, in byte order of the names, for .jpg .jpeg .png .webp
+/* Images named one by one; tar files and patterns of them, with or without labels. Folders are searched at all levels, in byte order of the names, for .jpg .jpeg .png .webp
  * .heic .heif .avif files. An image in a folder below a named folder has that inner folder as its class (below train/
  * and test/ if there are such parts); any other image has none (label -1). All are in the test split. A single path
  * that is a data set of a known layout, or a .csv manifest, is opened as that. The error of KITH_EIO names a path that
@@ -100,6 +101,12 @@ KITH_API const char *kith_dataset_unread_kinds(const kith_dataset *dataset);
 KITH_API int64_t kith_dataset_n_nested(const kith_dataset *dataset);
 KITH_API const char *kith_dataset_nested(const kith_dataset *dataset, int64_t i);
 
+/* Groups of items that must not be parted between splits (the column `group` of a manifest); 0: there are none. */
+KITH_API int64_t kith_dataset_n_groups(const kith_dataset *dataset);
+
+/* Super-classes, of classes that are alike (Stanford Online Products, a manifest's column `superclass`); 0: there are none. */
+KITH_API int64_t kith_dataset_n_super_classes(const kith_dataset *dataset);
+
 /* SHA-256, in lower-case hex, of which items the set has: their paths below the root and their labels, in order,
  * not their pixels. `split` is a kith_split for only the items of that split, or KITH_SPLIT_ALL (-1); then the
  * splits count, too. */
@@ -111,7 +118,8 @@ KITH_API kith_status kith_dataset_split_first(kith_dataset *dataset, int64_t n_t
 
 /* Move training classes to the validation split: a `fraction` of them (rounded, at least one, at
  * most all but one), or fold `fold` of `n_folds` equal parts. Same seed, same classes. Classes that
- * were validation before become training first. */
+ * were validation before become training first. Classes that share a group go together: then the fraction is not passed, unless every
+ * part that goes together is larger, and parts are as equal as that lets them be. */
 KITH_API kith_status kith_dataset_hold_out(kith_dataset *dataset, double fraction, uint64_t seed,
                                            kith_error *err);
 KITH_API kith_status kith_dataset_hold_out_fold(kith_dataset *dataset, int64_t n_folds, int64_t fold,

@@ -1,10 +1,12 @@
 /* Why two images match: their cosine as a sum over positions.
  *
  * The last feature map of a network has a small grid of positions, 7 x 7 for GoogLeNet. Pooling and a linear layer make the
- * vector from it, so that the cosine of two vectors is a sum over the positions of either map: nothing is estimated.
+ * vector from it, so that the cosine of two vectors is a sum over the positions of either map: nothing is estimated. Where something
+ * else makes the vector, a class token for instance, there is no such sum. Then what is shown is an estimate, and says so.
  *
  *     kith_explanation why;
  *     kith_model_explain(model, &query, 1, &hit, NULL, &why, &err);
+ *     // where why.estimate is empty:
  *     // sum of why.query[0].share + why.query[0].rest == sum of why.hit.share + why.hit.rest == why.score
  *     kith_explanation_release(&why);
  */
@@ -24,7 +26,7 @@ extern "C" {
  * pixels. It may reach beyond the image, where the network saw background. */
 typedef struct kith_shares {
     double *share; /* [rows, columns], from the upper left; below 0: it speaks against the match */
-    double rest;   /* of the linear layer's bias, which has no position */
+    double rest;   /* of the linear layer's bias, which has no position; of an estimate 0 */
     double view[4];
     int64_t width, height; /* of the upright image, in pixels */
 } kith_shares;
@@ -36,6 +38,9 @@ typedef struct kith_explanation {
     kith_shares *query; /* [n]: of each image of the query. All shares and all rests together are the score */
     int64_t n;
     kith_shares hit; /* its shares and its rest together are the score, too */
+    /* Empty: all this is exact. Else a line for people: why the score is no sum over positions, and what the shares are instead, those of the
+     * cosine of both averaged maps. They sum to that cosine, not to the score */
+    char estimate[256];
 } kith_explanation;
 
 /* Explain the cosine of a query (as kith_model_query has it: one image, or several with weights; options NULL: the defaults)
@@ -46,8 +51,11 @@ typedef struct kith_explanation {
  * rounding of doubles only (below 1e-12). From the cosine of the vectors, which are computed in float, the score differs by their
  * rounding: about 1e-7, and more where a device computes in bf16.
  *
- * KITH_EUNSUPPORTED when the vectors are not made by pooling: those of the tap "map", and of the poolings gem, class,
- * class_avg and attention. */
+ * Estimated are networks that pool by class, class_avg or attention, and those with a layer and a function between their pool and
+ * their vectors (MobileNetV3 with its head): each image is taken for the average of its last feature map, which says where the two look
+ * alike to the network, but not what its last layers made of that. `score` is that of the vectors.
+ *
+ * KITH_EUNSUPPORTED for the tap "map", whose vectors have no position that could be told from another. */
 KITH_API kith_status kith_model_explain(kith_model *model, const kith_query_image *query, int64_t n,
                                         const kith_query_image *hit, const kith_query_options *options,
                                         kith_explanation *ret_explanation, kith_error *err);

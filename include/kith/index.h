@@ -77,9 +77,13 @@ typedef struct kith_index_options {
     const kith_column *columns;
     int64_t n_columns;
     int64_t exact_numbers; /* rows times dim up to which every search compares every vector */
+    /* Vectors whose first values are vectors, too (objective.nested in docs/training.md): searches that are not exact find candidates by so many
+     * of them, as vectors of their own, and compare these whole. 0: by all. Codes then take less memory. Recall is measured as ever, with more bits
+     * where it wants them. KITH_EINVAL: more than dim. KITH_EUNSUPPORTED: the store is not a folder. */
+    int64_t first;
 } kith_index_options;
 
-/* Cosine, recall 0.99, no columns, exact up to 25 million numbers. */
+/* Cosine, recall 0.99, no columns, exact up to 25 million numbers, candidates by all values. */
 KITH_API void kith_index_options_init(kith_index_options *options, size_t size);
 
 /* Make a folder with an empty index, and open it for writing. KITH_EINVAL when something is there already, unless it is an
@@ -227,6 +231,7 @@ typedef struct kith_index_info {
     double recall; /* of new queries, from what its own rows have as queries, which are easier; 1: exact */
     bool is_calibrated; /* there is a curve: kith_index_calibration */
     int64_t n_excluded; /* files that were removed by hand and stay out (kith_index_exclude) */
+    int64_t first;      /* candidates are found by so many values of a vector; 0: by all */
 } kith_index_info;
 
 /* What the index is, as of the last commit this handle sees; nothing is written for a NULL index. */

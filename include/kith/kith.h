@@ -37,6 +37,7 @@
 #include "kith/tune.h"
 #include "kith/vectors.h"
 #include "kith/version.h"
+#include "kith/worst.h"
 
 #ifdef KITH_EXPERIMENTAL
 #include "kith/experimental/bench.h"

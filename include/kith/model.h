@@ -81,8 +81,13 @@ typedef struct kith_model_options {
     double mask_gain, mask_bias;
     const char *tap, *resize; /* what kith_embed_options means where it says nothing; part of the identity */
     /* Of the input, as height and width, with the resizing before it in proportion (unless `resize` says it): the whole picture is seen in
-     * fewer or more pixels, faster or more accurately. 0: the model's. kith_model_options_get says it as height, width and resize */
+     * fewer or more pixels, faster or more accurately. KITH_ESHAPE for one so small that the network's map is less than one number.
+     * 0: the model's. kith_model_options_get says it as height, width and resize */
     int64_t side;
+    /* Views of every image, whose vectors, each of length 1, are averaged: more accurate, and as many times slower. 1 (0): the centre crop; 2: and its
+     * mirror image; up to 10: crops at the four corners, then their mirror images. Part of the identity. Not for floats, which are ready, and for
+     * taps that are no vectors; explanations are of one view, and curves of false-match rates, too */
+    int64_t views;
 } kith_model_options;
 
 /* All 0 and NULL. */
@@ -227,7 +232,8 @@ KITH_API kith_status kith_model_calibration(const kith_model *model, kith_calibr
                                             kith_error *err);
 
 /* The same curve, where it holds for the vectors of kith_model_dim by that metric: not for another tap or another resizing than
- * the model's file has. KITH_ENOTFOUND: there is none. */
+ * the model's file has. With another side it is the curve of the file's, the nearest thing known, and its source ends with that
+ * side: "validation, at 192 px". KITH_ENOTFOUND: there is none. */
 KITH_API kith_status kith_model_curve(const kith_model *model, kith_metric metric,
                                       kith_calibration *ret_calibration, kith_error *err);
 

@@ -35,6 +35,12 @@ KITH_API void kith_report_options_init(kith_report_options *options, size_t size
  * KITH_EIO also when images cannot be read and the existing page has more pictures: that page is kept. */
 KITH_API kith_status kith_report_write(const char *run, const kith_report_options *options, kith_error *err);
 
+/* Write a description of the model of the run in folder `run`, in Markdown, as `out` (NULL: MODEL.md in the run folder): what
+ * it is, what it learned from, how it scored, what errors to expect, how to use it and what it is not for. It is made from
+ * result.json and recipe.yaml alone. What users named is escaped. KITH_EIO: there is no result yet, or the
+ * file cannot be written; after a failure it is as it was before. */
+KITH_API kith_status kith_model_card_write(const char *run, const char *out, kith_error *err);
+
 typedef struct kith_views_options {
     size_t size;             /* of the struct: set by kith_views_options_init */
     const char *const *sets; /* "data.root=photos": overrides of the recipe's keys, in order */

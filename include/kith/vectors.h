@@ -12,6 +12,7 @@
 #include "kith/card.h"
 #include "kith/eval.h"
 #include "kith/status.h"
+#include "kith/worst.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,6 +37,9 @@ KITH_API const char *kith_vectors_bad(const kith_vectors *vectors, int64_t i);
 /* kith_judge_run of the vectors, by their labels and the data set's roles: on the device that has them. */
 KITH_API kith_status kith_vectors_judge(kith_vectors *vectors, const kith_judge_options *options,
                                         kith_judgement *ret_judgement, kith_error *err);
+/* kith_worst_find of the vectors, by their labels and the data set's roles. Rows are numbered from 0 to count - 1. */
+KITH_API kith_status kith_vectors_worst(kith_vectors *vectors, const kith_worst_options *options,
+                                        kith_worst *ret_worst, kith_error *err);
 /* What a card says about the model, its input and the data; the other facts stay as they are. */
 KITH_API void kith_vectors_facts(const kith_vectors *vectors, kith_card_facts *facts);
 

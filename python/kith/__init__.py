@@ -28,6 +28,7 @@ from ._sync import Calibration, SyncReport
 from ._threads import threads
 from ._training import Estimate, TrainEvent, TrainResult, TrainScores, train
 from ._tuning import PhotosResult, train_photos
+from ._worst import Worst, worst
 
 #: The version of the library that was loaded, and the commit it was built from.
 __version__: str = _text(_lib.kith_version())
@@ -38,6 +39,6 @@ __all__ = [
     "Embedded", "Error", "Estimate", "Evaluation", "Explanation", "Finding", "Findings", "Hit", "Hits", "ImageBatch",
     "Index", "IndexInfo", "Intervals", "Item", "KMeans", "Loss", "LossValue", "Model", "ModelIdentity", "ModelInfo",
     "Neighbors", "PairWeights", "Part", "PhotosResult", "Pulled", "Shares", "Stopped", "SyncReport", "TrainEvent",
-    "TrainResult", "TrainScores", "Verification", "commit", "evaluate", "examine", "kmeans", "knn", "pull", "pulled",
-    "read_images", "remove_pulled", "synth", "threads", "train", "train_photos", "tsne",
+    "TrainResult", "TrainScores", "Verification", "Worst", "commit", "evaluate", "examine", "kmeans", "knn", "pull", "pulled",
+    "read_images", "remove_pulled", "synth", "threads", "train", "train_photos", "tsne", "worst",
 ]

@@ -74,12 +74,13 @@ class Collection:
                pool: Optional[str] = None, tap: Optional[str] = None, resize: Optional[str] = None, channels: int = 0,
                height: int = 0, width: int = 0, device: str = "cpu", precision: str = "float32", batch: int = 0, dim: int = 0,
                metric: str = "cosine", recall: float = 0.99, columns: Optional[Mapping[str, Type[Any]]] = None,
-               folder: Optional[Path] = None) -> "Collection":
+               folder: Optional[Path] = None, first: int = 0) -> "Collection":
         """Make an empty collection and open it for writing. If its first sync or addition fails, close() removes it.
 
         model: the file or the run that makes vectors from images; backbone … batch are as kith.Model's, where the file does not say
         them or others are wanted, and the collection remembers those that count. Without a model, dim: the size of vectors that are
         made elsewhere. columns: {"year": int, "weight": float, "place": str}. folder: where relative paths of added rows begin.
+        first: as Index.create's.
         """
         option = options("kith_collection_options")
         how, kept = model_options(model, backbone=backbone, settings=settings, pool=pool, tap=tap, resize=resize, channels=channels,
@@ -89,7 +90,7 @@ class Collection:
         elif any((backbone, settings, pool, tap, resize, channels, height, width)):
             raise ValueError("backbone, settings, pool, tap, resize and the input's size are of a model; wanted model=, too")
         option.columns, option.n_columns, kept_columns = new_columns(columns)
-        option.dim, option.metric, option.recall = dim, metric_named(metric), recall
+        option.dim, option.metric, option.recall, option.first = dim, metric_named(metric), recall, first
         where = ffi.NULL if folder is None else ffi.new("char[]", encode(os.fspath(folder)))
         option.folder = where
         made = ffi.new("kith_collection **")

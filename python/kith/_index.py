@@ -39,12 +39,15 @@ class IndexInfo:
     is_calibrated: bool
     #: Files that were removed by hand and stay out.
     n_excluded: int
+    #: Searches that are not exact find candidates by so many values of a vector; 0: by all.
+    first: int
 
 
 def info_of(c: Any) -> IndexInfo:
     """A kith_index_info, copied."""
     return IndexInfo(c.n_items, c.dim, text(lib.kith_metric_name(c.metric)), text(lib.kith_index_tier_name(c.tier)), c.recall,
-                     c.n_removed, c.n_segments, c.generation, text(c.model), c.file_bytes, c.is_calibrated, c.n_excluded)
+                     c.n_removed, c.n_segments, c.generation, text(c.model), c.file_bytes, c.is_calibrated, c.n_excluded,
+                     c.first)
 
 
 class Hits(NamedTuple):
@@ -81,12 +84,12 @@ class Index:
 
     @classmethod
     def create(cls, path: Path, *, dim: int, metric: str = "cosine", columns: Optional[Mapping[str, Type[Any]]] = None,
-               recall: float = 0.99) -> "Index":
+               recall: float = 0.99, first: int = 0) -> "Index":
         """Make an empty index of vectors of this size, and open it for writing. columns: {"year": int, "weight": float,
-        "place": str}."""
+        "place": str}. first: of vectors whose first values are vectors, too, find candidates by so many; 0: by all."""
         option = options("kith_index_options")
         option.columns, option.n_columns, kept = new_columns(columns)
-        option.dim, option.metric, option.recall = dim, metric_named(metric), recall
+        option.dim, option.metric, option.recall, option.first = dim, metric_named(metric), recall, first
         made = ffi.new("kith_index **")
         call(lib.kith_index_create, encode(os.fspath(path)), option, made)
         return cls(Handle(made[0], lib.kith_index_free, os.fspath(path), True, "index"))

@@ -87,7 +87,8 @@ class Model:
 
     path is a safetensors file, or the folder of a training run (its model, else its best), or "general", the model that came with kith;
     without it the model is general, or, where a backbone is named, has random weights (seed). size is the side of the input in pixels,
-    with the whole picture in it (0: the model's): fewer are faster, more see more detail. Options are for files that do not say what they hold: `kith list backbones` has the names. pool is "avg", "max", "both" (their
+    with the whole picture in it (0: the model's): fewer are faster, more see more detail. views is how many views of
+    every image are averaged: 2 the picture and its mirror image, up to 10 also crops at its corners. Options are for files that do not say what they hold: `kith list backbones` has the names. pool is "avg", "max", "both" (their
     sum) or "gem" of the last map; of vision transformers also "class" (the class token), "class_avg" (it and the average) or "attention"
     (SigLIP's). tap and resize are what the model's vectors are where a call does not say others.
 
@@ -101,10 +102,12 @@ class Model:
     def __init__(self, path: Optional[Path] = None, *, backbone: Optional[str] = None, settings: Optional[str] = None,
                  pool: Optional[str] = None, embedding: int = 0, embedding_init: Optional[str] = None, channels: int = 0,
                  height: int = 0, width: int = 0, seed: int = 0, device: str = "cpu", precision: str = "float32",
-                 batch: int = 0, tap: Optional[str] = None, resize: Optional[str] = None, size: int = 0) -> None:
+                 batch: int = 0, tap: Optional[str] = None, resize: Optional[str] = None, size: int = 0,
+                 views: int = 0) -> None:
         option, kept = model_options(path, backbone=backbone, settings=settings, pool=pool, embedding=embedding,
                                      embedding_init=embedding_init, channels=channels, height=height, width=width, seed=seed,
-                                     device=device, precision=precision, batch=batch, tap=tap, resize=resize, side=size)
+                                     device=device, precision=precision, batch=batch, tap=tap, resize=resize, side=size,
+                                     views=views)
         made = ffi.new("kith_model **")
         call(lib.kith_model_open, option, made)
         handle = ffi.gc(made[0], lib.kith_model_free)
@@ -268,7 +271,8 @@ class Model:
 
     def explain(self, query: Union[Image, Sequence[Image]], hit: Image, *, weights: Optional[Sequence[float]] = None,
                 boxes: Optional[Sequence[Optional[Box]]] = None, flips: bool = False) -> Explanation:
-        """Why an image matches a query (of query()'s arguments): the cosine of their vectors as a sum over places."""
+        """Why an image matches a query (of query()'s arguments): the cosine of their vectors as a sum over places, or, where the network
+        has none, an estimate that says so."""
         named, n, kept = query_images(query, weights, boxes)
         other, _, kept_hit = query_images(hit, None, None)
         option = options("kith_query_options")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ._arrays import ArrayLike, to_numpy
 from ._images import Path
-from ._library import encode, ffi
+from ._library import encode, ffi, text
 
 #: One image of a query: a file, or a decoded image (uint8 [h, w] or [h, w, 3], also of PIL).
 Image = Union[Path, ArrayLike]
@@ -34,13 +34,15 @@ class Shares:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why two images match: their cosine as an exact sum over the places of either image."""
+    """Why two images match: their cosine as an exact sum over the places of either image, unless there is an `estimate`."""
 
     score: float
     #: Of each image of the query; all shares and rests together are the score.
     query: List[Shares]
     #: Its shares and its rest together are the score, too.
     hit: Shares
+    #: None: all is exact. Else why the score is no sum over places, and what the shares are instead.
+    estimate: Optional[str] = None
 
     def __repr__(self) -> str:
         rows, columns = self.hit.share.shape
@@ -95,4 +97,4 @@ def explanation(c: Any) -> Explanation:
         grid = np.frombuffer(ffi.buffer(one.share, c.rows * c.columns * 8), np.float64).reshape(c.rows, c.columns)
         return Shares(grid.copy(), one.rest, (one.view[0], one.view[1], one.view[2], one.view[3]), one.width, one.height)
 
-    return Explanation(c.score, [shares(c.query[i]) for i in range(c.n)], shares(c.hit))
+    return Explanation(c.score, [shares(c.query[i]) for i in range(c.n)], shares(c.hit), text(c.estimate) or None)

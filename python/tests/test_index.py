@@ -91,6 +91,15 @@ class Vectors(support.InFolder):
         index.commit()
         self.assertEqual(index.ids("colour = red").tolist(), [80])
 
+    def test_first_values(self) -> None:
+        x, _ = support.clusters()
+        with kith.Index.create(self.path("first.kith"), dim=16, first=8) as index:
+            index.add(x)
+            index.commit()
+            self.assertEqual(index.info.first, 8)
+        with self.assertRaisesRegex(kith.Error, "first is 17 values of 16"):
+            kith.Index.create(self.path("more.kith"), dim=16, first=17)
+
     def test_refused(self) -> None:
         index = self.make()
         with self.assertRaisesRegex(kith.Error, "no column 'yaer'"):

@@ -54,6 +54,18 @@ class Evaluate(unittest.TestCase):
         np.testing.assert_array_equal(per_class["label"], np.arange(10))
         np.testing.assert_array_equal(per_class["n_query"], np.full(10, 8))
 
+    def test_the_worst_are_those_of_the_measures(self) -> None:
+        found, scores = kith.worst(self.x, self.y, most=0), kith.evaluate(self.x, self.y)
+        np.testing.assert_array_equal(found.queries["average_precision"], np.sort(scores.per_query["map"]))
+        self.assertEqual(found.n_wrong, round(80 * (1 - scores.recall[1])))
+        self.assertTrue((found.negatives["margin"] > 0).all())
+        for negative in found.negatives:
+            self.assertNotEqual(negative["negative"]["label"], self.y[negative["row"]])
+            self.assertEqual(negative["positive"]["label"], self.y[negative["row"]])
+        nearest = kith.knn(self.x, k=6)
+        np.testing.assert_array_equal(found.nearest["row"], nearest.indices[found.queries["row"]])
+        self.assertEqual(len(kith.worst(self.x, self.y, most=3).queries), 3)
+
     def test_other_kinds_of_arrays_give_the_same(self) -> None:
         wanted = kith.evaluate(self.x, self.y).map_at_r
         wide = np.zeros((80, 32), np.float32)

@@ -119,6 +119,7 @@ class Queries(support.InFolder):
         self.assertAlmostEqual(sum(one.share.sum() + one.rest for one in why.query), why.score, places=12)
         self.assertEqual((why.hit.width, why.hit.height, len(why.query)), (40, 40, 2))
         self.assertIn("2 in the query", repr(why))
+        self.assertIsNone(why.estimate)
 
     def test_who_it_is(self) -> None:
         import hashlib

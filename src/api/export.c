@@ -26,8 +26,7 @@ kith_status kith_model_export_onnx(const kith_model *model, const char *path,
 
 kith_status kith_model_export_half(const kith_model *model, const char *path, kith_error *err) {
     KI_NEED(err, model, path);
-    const kith_calibration *calibration = model->calibration.n ? &model->calibration : NULL;
-    return ki_weights_save_half(&model->net, model->params, calibration, path, err);
+    return ki_weights_save_half(&model->net, model->params, ki_model_own_curve(model), path, err);
 }
 
 kith_status kith_model_export_torch(const kith_model *model, const char *path, kith_error *err) {

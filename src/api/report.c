@@ -83,6 +83,29 @@ done:
     return status;
 }
 
+kith_status kith_model_card_write(const char *run, const char *out, kith_error *err) {
+    KI_NEED(err, run);
+    enum { MOST_RECIPE = 1 << 20 };
+    kith_status status;
+    kith_card *card = NULL;
+    ki_path path, to;
+    char *recipe = NULL;
+    size_t n = 0;
+    ki_buffer text = {.err = err};
+    KI_CHECK(ki_path_print(&path, err, "%s/result.json", run));
+    KI_CHECK(ki_path_print(&to, err, "%s/MODEL.md", run));
+    KI_CHECK(kith_card_read(path.s, &card, err));
+    KI_CHECK(ki_path_print(&path, err, "%s/recipe.yaml", run));
+    if (ki_is_file("%s", path.s)) KI_CHECK(ki_file_read(path.s, MOST_RECIPE, &recipe, &n, err));
+    KI_CHECK(ki_model_card_make(card, recipe, &text, err));
+    status = ki_file_write(out ? out : to.s, text.data, text.n, err);
+done:
+    ki_buffer_release(&text);
+    ki_free(recipe);
+    kith_card_free(card);
+    return status;
+}
+
 static kith_status check_count(const char *name, int64_t n, kith_error *err) {
     if (n >= 1 && n <= 100) return KITH_OK;
     return ki_fail(err, KITH_EINVAL, "%s is %lld; wanted 1 to 100", name, (long long)n);

@@ -48,11 +48,14 @@ done:
     return status;
 }
 
-/* If the report cannot be written, the run still succeeds, with a warning. */
+/* If these cannot be written, the run still succeeds, with a warning. A folder of several runs has no model. */
 static kith_status write_report(void *user, const char *folder, kith_error *err) {
     kith_error why;
-    (void)user, (void)err;
-    if (kith_report_write(folder, NULL, &why) != KITH_OK)
+    const bool *no_report = user;
+    (void)err;
+    if (ki_is_file("%s/model.safetensors", folder) && kith_model_card_write(folder, NULL, &why) != KITH_OK)
+        ki_log(KITH_LOG_WARNING, "no description of the model in %s: %s", folder, why.message);
+    if (!*no_report && kith_report_write(folder, NULL, &why) != KITH_OK)
         ki_log(KITH_LOG_WARNING, "no report of %s: %s", folder, why.message);
     return KITH_OK;
 }
@@ -96,7 +99,8 @@ kith_status kith_train_run(const kith_train_options *options, kith_train_result 
                                       .comm = comm,
                                       .notify = o.notify,
                                       .user = o.user,
-                                      .finished = o.no_report ? NULL : write_report};
+                                      .finished = write_report,
+                                      .finished_user = &o.no_report};
     KI_CHECK(ki_repeat(&repeat, ret_result, err));
 done:
     ki_recipe_free(recipe);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/argument.h"
-#include "judge/judge.h"
+#include "judge/worst.h"
 #include "model/vectors.h"
 
 kith_status kith_vectors_judge(kith_vectors *v, const kith_judge_options *options,
@@ -11,6 +11,13 @@ kith_status kith_vectors_judge(kith_vectors *v, const kith_judge_options *option
     ki_judge_options o;
     KI_TRY(ki_judge_options_take(options, &o, err));
     return ki_judge_vectors(&v->core, &o, NULL, ret_judgement, err);
+}
+
+kith_status kith_vectors_worst(kith_vectors *v, const kith_worst_options *options, kith_worst *ret_worst,
+                               kith_error *err) {
+    KI_NEED(err, v, ret_worst);
+    KI_OPTIONS_TAKE(kith_worst_options, o, options, err);
+    return ki_judge_worst(&v->core, &o, ret_worst, err);
 }
 
 void kith_vectors_facts(const kith_vectors *v, kith_card_facts *facts) {

@@ -104,7 +104,7 @@ static kith_status read_recipe(bench *b, kith_error *err) {
     }
     if (used) m->settings = b->settings;
     b->optim = r->optim;
-    b->images = r->batch.images;
+    b->images = r->batch.images * (r->batch.views > 1 ? r->batch.views : 1);
     if (!b->n) b->n = ki_sampler_batch_size(&r->batch);
     return KITH_OK;
 }

@@ -10,11 +10,11 @@
 #include "kith/experimental/json.h"
 #include "kith/text.h"
 
-/* "20G", "1.5 GB", "300M", "1000": with powers of 1000, as disks are sold. */
+/* "20G", "1.5 GB", "300M": with powers of 1000, as disks are sold. Who writes 20 does not mean 20 bytes, so a number alone is none. */
 static bool parse_bytes(const char *text, int64_t *ret) {
     static const char units[] = "kMGT";
     char number[32];
-    double value = 0, unit = 1;
+    double value = 0, unit;
     const size_t n = strspn(text, "0123456789.");
     const char *rest = text + n;
     if (n == 0 || n >= sizeof number) return false;
@@ -23,10 +23,9 @@ static bool parse_bytes(const char *text, int64_t *ret) {
     if (!kith_parse_real(number, &value)) return false;
     while (*rest == ' ') rest++;
     const char *at = *rest == 'K' ? units : *rest ? strchr(units, *rest) : NULL;
-    if (at) {
-        unit = pow(1000, (double)(at - units) + 1);
-        rest++;
-    }
+    if (!at) return false;
+    unit = pow(1000, (double)(at - units) + 1);
+    rest++;
     if (*rest == 'B') rest++;
     if (*rest || value * unit > 9e18) return false;
     *ret = (int64_t)(value * unit);
@@ -176,7 +175,8 @@ int cmd_cache(int argc, char **argv) {
     if ((which != NULL) + clears + (limit_text != NULL) > 1)
         return cli_misused("cache", "wants one of --remove, --clear and --limit");
     if (limit_text && !parse_bytes(limit_text, &limit))
-        return cli_misused("cache", "--limit is '%.40s'; wanted a size such as 20G or 500M", limit_text);
+        return cli_misused("cache", "--limit is '%.40s'; wanted a size such as 20G or 500M, with its unit",
+                           limit_text);
     char folder[4096];
     kith_error err = {0};
     kith_cache *cache = NULL;

@@ -119,6 +119,9 @@ bool cli_ends_with(const char *text, const char *end);
  * every destination. */
 int cli_check_destination(const char *command, const cli_option *option, const char *path);
 
+/* Do both names mean one file that is there? */
+bool cli_is_same_file(const char *one, const char *other);
+
 /* From now on cli_parse passes its usage to fn and parses nothing. This gives the options of a command without running
  * it. NULL ends this. */
 typedef void (*cli_usage_fn)(void *user, const cli_usage *usage);

@@ -141,6 +141,10 @@ static void print_text(const request *r, const kith_dataset *set, const findings
     }
     printf("width       %d … %d … %d pixels (least, median, most)\n", c->width[0], c->width[1], c->width[2]);
     printf("height      %d … %d … %d pixels\n", c->height[0], c->height[1], c->height[2]);
+    if (kith_dataset_n_super_classes(set))
+        printf("above them  %jd super-classes\n", (intmax_t)kith_dataset_n_super_classes(set));
+    if (kith_dataset_n_groups(set))
+        printf("groups      %jd, none in two splits\n", (intmax_t)kith_dataset_n_groups(set));
     if (f->n_empty) printf("empty       %jd classes without an image\n", (intmax_t)f->n_empty);
     printf("missing     %jd files\n", (intmax_t)kith_dataset_n_missing(set));
     for (int64_t i = 0; kith_dataset_missing(set, i); i++) printf("  %s\n", kith_dataset_missing(set, i));
@@ -219,6 +223,8 @@ static kith_status print_json(const request *r, const kith_dataset *set, const f
         kith_json_object_end(json);
     }
     kith_json_object_end(json);
+    if (kith_dataset_n_super_classes(set)) put_int(json, "super_classes", kith_dataset_n_super_classes(set));
+    if (kith_dataset_n_groups(set)) put_int(json, "groups", kith_dataset_n_groups(set));
     put_sizes(json, "width", f->scan.width);
     put_sizes(json, "height", f->scan.height);
     put_int(json, "missing", kith_dataset_n_missing(set));
@@ -325,7 +331,8 @@ int cmd_data(int argc, char **argv) {
             "Prints classes, images per class, image sizes, missing and unreadable files, and what is not "
             "read "
             "and why. In folders the folder below ROOT names the class, however deep the image lies.\n"
-            "The exit status is 1 when --check finds a file that cannot be read, or --doctor without -o "
+            "The exit status is 1 when no image can be read, when --check finds a file that cannot be read, "
+            "or --doctor without -o "
             "finds an "
             "error."};
     const int parsed = cli_parse(&usage, &argc, argv);
@@ -351,6 +358,11 @@ int cmd_data(int argc, char **argv) {
     if (status == KITH_OK && r.json) status = print_json(&r, set, &f, &err);
     if (status == KITH_OK && !r.json) print_text(&r, set, &f);
     const bool is_bad = r.check && f.scan.n_bad > 0;
+    const int64_t n = status == KITH_OK ? kith_dataset_count(set) : 0;
+    if (n > 0 && f.scan.n_bad == n)
+        status =
+            cli_error(&err, KITH_EFORMAT, NULL, "no image of %jd in %.200s can be read; the first: %.200s",
+                      (intmax_t)n, r.source, f.scan.n_named > 0 ? f.scan.bad[0] : "");
     kith_scan_release(&f.scan);
     kith_dataset_free(set);
     if (status != KITH_OK) return cli_fail(&err);

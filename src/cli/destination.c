@@ -40,6 +40,11 @@ static int check_folder(const char *folder) {
     return CLI_RUN;
 }
 
+bool cli_is_same_file(const char *one, const char *other) {
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 int cli_check_destination(const char *command, const cli_option *option, const char *path) {
     struct stat info;
     char parent[PATH_BYTES];

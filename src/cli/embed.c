@@ -295,6 +295,7 @@ int cmd_embed(int argc, char **argv) {
         CLI_TEXT("resize", "HOW", &a.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &a.size, 0, 4096, "side of the model's input; 0: the model's"),
         CLI_INT("size", "N", &a.model.side, 0, 4096, CLI_SIZE_HELP),
+        CLI_INT("views", "N", &a.model.views, 0, 10, CLI_VIEWS_HELP),
         CLI_OUT("save", "FILE", &a.save, ".safetensors", "also write the model, with what it says of itself"),
         CLI_OUT("out|o", "FILE", &a.out, ".npy", "where the values go (.npy)"),
         CLI_END};

@@ -123,25 +123,42 @@ typedef struct arguments {
     eval_files files;
     eval_model model;
     const char *k, *metrics, *roc;
+    eval_worst_request worst;
     int metric, rerank;
     int64_t restarts, iterations, seed, bootstrap;
     bool by_class, classes, json, compare;
 } arguments;
 
-static int run(const arguments *a, judging *how, const kith_card_options *shown) {
+/* The card or the tables, and what --worst wants. */
+static kith_status report(const arguments *a, const eval_set *set, const kith_judgement *found,
+                          kith_card_options *shown, kith_error *err) {
+    char *card = NULL;
+    eval_worst worst = {0};
+    kith_status status = KITH_OK;
+    if (a->worst.most > 0) status = eval_worst_find(set, &a->worst, found, &worst, err);
+    if (status == KITH_OK && a->worst.html) status = eval_worst_write_page(&worst, &a->worst, err);
+    if (a->worst.most > 0) shown->worst = &worst.found;
+    shown->paths = worst.path;
+    shown->classes = worst.class;
+    if (status == KITH_OK && a->json) status = kith_card_make(found, &set->facts, shown, &card, err);
+    if (status == KITH_OK && a->json) puts(card);
+    if (status == KITH_OK && !a->json) eval_print(found, &set->facts, shown);
+    if (status == KITH_OK && !a->json && a->worst.most > 0) eval_worst_print(&worst);
+    kith_string_free(card);
+    eval_worst_release(&worst);
+    return status;
+}
+
+static int run(const arguments *a, judging *how, kith_card_options *shown) {
     kith_error err = {0};
     eval_set set;
     kith_judgement found = {0};
-    char *card = NULL;
     kith_status status = a->model.data || a->model.recipe ? eval_set_embed(&a->model, &set, &err)
                                                           : eval_set_read(&a->files, &set, &err);
     if (status != KITH_OK) return cli_fail(&err);
     status = judge(&set, how, &found, &err);
     if (status == KITH_OK && a->roc) status = kith_verification_draw(&found.verification, a->roc, &err);
-    if (status == KITH_OK && a->json) status = kith_card_make(&found, &set.facts, shown, &card, &err);
-    if (status == KITH_OK && a->json) puts(card);
-    if (status == KITH_OK && !a->json) eval_print(&found, &set.facts, shown);
-    kith_string_free(card);
+    if (status == KITH_OK) status = report(a, &set, &found, shown, &err);
     kith_judgement_release(&found);
     eval_set_release(&set);
     return status == KITH_OK ? CLI_OK : cli_fail(&err);
@@ -160,6 +177,10 @@ static int check_sources(const arguments *a, int argc) {
     if (a->files.embedding && !a->files.labels) return cli_misused("eval", "wants --labels Y.npy");
     if (has_files && !a->files.embedding && !(a->files.query && a->files.gallery))
         return cli_misused("eval", "wants --embedding, or both --query and --gallery");
+    if (a->worst.images && has_data)
+        return cli_misused("eval", "--images is for embeddings from a file; a data set has its own");
+    if (a->worst.html && !has_data && !a->worst.images)
+        return cli_misused("eval", "--html wants --images PATHS, the images of the rows, one path to a line");
     return CLI_RUN;
 }
 
@@ -200,6 +221,12 @@ int cmd_eval(int argc, char **argv) {
         CLI_INT("iterations", "N", &a.iterations, 1, 100000, "of k-means, at most"),
         CLI_INT("seed", "N", &a.seed, 0, INT64_MAX, "of k-means and the intervals"),
         CLI_FLAG("per-class", &a.classes, "one line per class, too"),
+        CLI_INT("worst", "N", &a.worst.most, 0, 1000,
+                "the N queries with the lowest average precision, too, and the N hardest negatives"),
+        CLI_OUT("html", "OUT.html", &a.worst.html, ".html",
+                "write these as a page of pictures (without --worst: 50 of each)"),
+        CLI_TEXT("images", "PATHS", &a.worst.images,
+                 "for --html of embeddings: a text file with one image path per row"),
         CLI_TEXT("data", "DIR", &a.model.data, "data set for a model to embed; features: a .npy file"),
         CLI_TEXT("dataset", "KIND", &a.model.kind, "its layout (see kith list datasets)"),
         CLI_TEXT("recipe", "FILE", &a.model.recipe,
@@ -208,6 +235,7 @@ int cmd_eval(int argc, char **argv) {
         CLI_TEXT("resize", "HOW", &a.model.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &a.model.crop, 0, 4096, "side of the model's input; 0: the model's"),
         CLI_INT("size", "N", &a.model.side, 0, 4096, CLI_SIZE_HELP),
+        CLI_INT("views", "N", &a.model.views, 0, 10, CLI_VIEWS_HELP),
         CLI_TEXT("backbone", "NAME", &a.model.backbone, "the network, where its file and tensors do not say"),
         CLI_TEXT("settings", "K=V,…", &a.model.settings, "the backbone's own options"),
         CLI_TEXT("tap", "NAME", &a.model.tap, "what to judge; default: embedding, else pooled"),
@@ -263,6 +291,13 @@ int cmd_eval(int argc, char **argv) {
         a.model.model = path;
     }
     int status = check_sources(&a, argc);
+    if (a.worst.html && a.worst.most == 0) a.worst.most = 50;
+    a.worst.metric = (kith_metric)a.metric;
+    a.worst.device = a.model.device;
+    a.worst.name = a.model.data        ? a.model.data
+                   : a.model.recipe    ? a.model.recipe
+                   : a.files.embedding ? a.files.embedding
+                                       : a.files.query;
     judging how;
     judging_init(&how);
     kith_card_options shown = {.size = sizeof(kith_card_options), .per_class = a.classes, .per_query = true};
@@ -281,6 +316,8 @@ int cmd_eval(int argc, char **argv) {
     if (how.all.has_rerank && !how.all.has_retrieval) /* what it is compared with */
         how.all.has_retrieval = shown.scores[KITH_SCORE_RECALL] = shown.scores[KITH_SCORE_MAP_AT_R] = true;
     how.rerank.method = a.rerank == 1 ? KITH_RERANK_EXPANSION : KITH_RERANK_RECIPROCAL;
+    if (a.worst.most > 0 && !how.all.has_retrieval) /* what they are the worst by */
+        how.all.has_retrieval = shown.scores[KITH_SCORE_MAP] = true;
     how.all.has_intervals = how.verification.has_intervals = a.bootstrap > 0;
     if (a.bootstrap > 0) how.bootstrap.n_draws = a.bootstrap;
     how.bootstrap.by_class = a.by_class;

@@ -10,6 +10,7 @@
 void eval_set_release(eval_set *set) {
     kith_array_release(&set->embedding);
     free(set->labels);
+    kith_labels_free(set->names);
     free(set->query);
     free(set->gallery);
     kith_vectors_free(set->vectors);
@@ -112,11 +113,9 @@ static kith_status join(const eval_files *f, const kith_array *query, const kith
     memcpy(set->embedding.data, query->data, (size_t)nq * row);
     memcpy((char *)set->embedding.data + (size_t)nq * row, gallery->data, (size_t)ng * row);
     int64_t *more = NULL, n_more = 0, n_first = 0;
-    kith_labels *names = NULL; /* one map for both files: a name is the same class in each */
-    status = kith_labels_new(&names, err);
-    if (status == KITH_OK) status = read_labels(names, f->query_labels, &set->labels, &n_first, err);
-    if (status == KITH_OK) status = read_labels(names, f->gallery_labels, &more, &n_more, err);
-    kith_labels_free(names);
+    status = kith_labels_new(&set->names, err); /* one map for both files: a name is the same class in each */
+    if (status == KITH_OK) status = read_labels(set->names, f->query_labels, &set->labels, &n_first, err);
+    if (status == KITH_OK) status = read_labels(set->names, f->gallery_labels, &more, &n_more, err);
     if (status == KITH_OK && (n_first != nq || n_more != ng))
         status =
             cli_error(err, KITH_ESHAPE, NULL, "%lld query labels for %lld rows, %lld gallery labels for %lld",
@@ -162,7 +161,8 @@ kith_status eval_set_read(const eval_files *f, eval_set *set, kith_error *err) {
         if (status == KITH_OK && set->embedding.n_dims != 2)
             status = cli_error(err, KITH_ESHAPE, NULL, "%s has %d dimensions; wanted 2: [rows, dim]",
                                f->embedding, set->embedding.n_dims);
-        if (status == KITH_OK) status = read_labels(NULL, f->labels, &set->labels, &set->n_labels, err);
+        if (status == KITH_OK) status = kith_labels_new(&set->names, err);
+        if (status == KITH_OK) status = read_labels(set->names, f->labels, &set->labels, &set->n_labels, err);
         const int64_t n = set->embedding.dim[0];
         if (status == KITH_OK && set->n_labels != n)
             status = cli_error(err, KITH_ESHAPE, "rows and labels must go together one to one",
@@ -207,6 +207,7 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
                                         .height = m->crop,
                                         .width = m->crop,
                                         .side = m->side,
+                                        .views = m->views,
                                         .pool = m->pool,
                                         .device = m->device,
                                         .precision = m->precision,

@@ -27,6 +27,13 @@ static void print_onnx(const arguments *a, const kith_model *model) {
                info.channels == 3 ? "RGB" : "grey", tap, a->onnx.normalize ? ", of length 1" : "");
 }
 
+/* What is written there would replace the only float32 weights. */
+static bool is_source(const arguments *a) {
+    char file[4096];
+    return kith_model_find(a->model.weights, file, sizeof file, NULL) == KITH_OK &&
+           cli_is_same_file(file, a->out);
+}
+
 static kith_status run(const arguments *a, kith_error *err) {
     kith_model *model = NULL;
     kith_status status = kith_model_open(&a->model, &model, err);
@@ -82,5 +89,7 @@ int cmd_export(int argc, char **argv) {
     a.model.weights = argv[1];
     a.model.height = a.model.width = side;
     kith_error err = {0};
+    if (is_source(&a))
+        return cli_misused("export", "--out %.200s is the model itself; wanted another file", a.out);
     return run(&a, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
 }

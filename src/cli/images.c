@@ -10,6 +10,17 @@ void cli_say_model(const char *named, kith_model *model) {
     fprintf(stderr, "kith: model: %s\n", kith_model_title(model, title, sizeof title));
 }
 
+void cli_say_rates(const kith_calibration *curve) {
+    static const char before[] = ", at ", after[] = " px";
+    const char *at = curve ? strstr(curve->source, before) : NULL;
+    if (!at || !cli_ends_with(at, after)) return;
+    fprintf(
+        stderr,
+        "kith: false-match rates are those of the model at %.*s pixels, not at this side; measure them: kith "
+        "index INDEX --calibrate DATA\n",
+        (int)(strlen(at) - (sizeof before - 1) - (sizeof after - 1)), at + sizeof before - 1);
+}
+
 int cli_show_progress(void *user, int64_t done, int64_t all) {
     cli_progress *progress = user;
     progress->total = all;

@@ -11,6 +11,10 @@
     "before the centre crop: squashN, padN, shorterN, atmostN or none; default: as the model says, else " \
     "squash256"
 
+#define CLI_VIEWS_HELP                                                                                       \
+    "views of every image, whose vectors are averaged: 2: the picture and its mirror image, up to 10: also " \
+    "crops at its corners; 0: one"
+
 #define CLI_SIZE_HELP                                                                                  \
     "side of the model's input, with the whole picture in it: fewer pixels are faster, more see more " \
     "detail; "                                                                                         \
@@ -18,6 +22,9 @@
 
 /* One line that says which model it is, where none was named, or `general`. */
 void cli_say_model(const char *named, kith_model *model);
+
+/* One line where false-match rates were measured at another side than the images have now (kith_model_curve). NULL is fine. */
+void cli_say_rates(const kith_calibration *curve);
 
 /* A kith_progress_fn; user is the cli_progress. */
 int cli_show_progress(void *user, int64_t done, int64_t all);

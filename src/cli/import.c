@@ -28,6 +28,8 @@ int cmd_import(int argc, char **argv) {
         return cli_misused("import", "wants --backbone NAME: a state dict does not say what it is");
     if (!out) return cli_misused("import", "wants --out FILE");
     kith_error err = {0};
+    if (cli_is_same_file(argv[1], out))
+        return cli_misused("import", "--out %.200s is the file that is read; wanted another one", out);
     if (kith_model_import(argv[1], &model, out, &err) != KITH_OK) return cli_fail(&err);
     printf("%s: the weights of %s, for %s\n", out, argv[1], model.backbone);
     return CLI_OK;

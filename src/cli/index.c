@@ -127,10 +127,15 @@ int cmd_index(int argc, char **argv) {
         CLI_CHOICE("metric", "NAME", &metric, metrics, "how similar two vectors are"),
         CLI_REAL("recall", "X", &r.recall, 0.5, 0.9999,
                  "the part of the true nearest neighbours that a search of a large index must find"),
+        CLI_INT(
+            "first", "N", &r.first, 0, 65536,
+            "of vectors whose first N values are vectors, too (objective.nested): find candidates by these, "
+            "in less memory, and compare them whole; 0: by all"),
         CLI_TEXT("tap", "NAME", &r.model.tap, "what to index; default: embedding, else pooled"),
         CLI_TEXT("resize", "HOW", &r.model.resize, CLI_RESIZE_HELP),
         CLI_INT("crop", "PIXELS", &r.model.height, 0, 4096, "side of the model's input; 0: the model's"),
         CLI_INT("size", "N", &r.model.side, 0, 4096, CLI_SIZE_HELP),
+        CLI_INT("views", "N", &r.model.views, 0, 10, CLI_VIEWS_HELP),
         CLI_TEXT("backbone", "NAME", &r.model.backbone, "the network, where its file and tensors do not say"),
         CLI_TEXT("settings", "K=V,…", &r.model.settings, "the backbone's own options"),
         CLI_TEXT("pool", "HOW", &r.model.pool, "avg, max, both, gem, class, class_avg or attention"),
@@ -176,6 +181,8 @@ int cmd_index(int argc, char **argv) {
     const index_action action = choose(&r, &a, out, to);
     if (!action) return CLI_USAGE;
     if (action == index_add && r.n_operands == 0) return cli_misused("index", "--add wants files or folders");
+    if (r.first > 0 && !out && !to)
+        return cli_misused("index", "--first is for a new index (-o INDEX); one that is there keeps its own");
     const int status = action == index_make || action == index_put ? check_making(&r, to) : CLI_RUN;
     return status == CLI_RUN ? run(action, &r) : status;
 }

@@ -20,6 +20,7 @@ typedef struct index_request {
     const char *labels, *meta;
     kith_metric metric;
     double recall;
+    int64_t first; /* values that candidates are found by; 0: all */
     /* for one that is there */
     cli_list remove;
     const char *calibrate; /* a data set */

@@ -14,6 +14,7 @@ static kith_status create(const index_request *r, kith_collection_options *optio
     kith_index *index = NULL;
     options->metric = r->metric;
     options->recall = r->recall;
+    options->first = r->first;
     const kith_status status = kith_collection_create(r->index, options, ret, err);
     if (status != KITH_EINVAL || cli_is_address(r->index) ||
         kith_index_open(r->index, KITH_INDEX_READ, &index, NULL) != KITH_OK)
@@ -44,6 +45,7 @@ static kith_status make_of_images(const index_request *r, kith_error *err) {
     status = kith_collection_sync(collection, &sources, &sync, &report, err);
     cli_progress_end(&progress);
     status = index_finish(r, collection, status, &report, err);
+    if (status == KITH_OK) cli_say_rates(kith_index_calibration(kith_collection_index(collection)));
     kith_sync_report_release(&report);
     kith_collection_free(collection);
     return status;

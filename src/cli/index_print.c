@@ -61,6 +61,7 @@ static void put_index(kith_json *json, const index_request *request, kith_collec
     put_text(json, "preprocess", info.preprocess);
     put_text(json, "tier", kith_index_tier_name(info.tier));
     put_int(json, "bits", info.bits);
+    put_int(json, "first", info.first);
     put_int(json, "lists", info.n_lists);
     put_real(json, "recall", info.recall);
     put_real(json, "recall_wanted", info.recall_wanted);
@@ -166,6 +167,7 @@ static void print_tier(const kith_index_info *info) {
         return;
     }
     printf(": codes of %lld bit%s", (long long)info->bits, info->bits == 1 ? "" : "s");
+    if (info->first > 0) printf(" of the first %lld values", (long long)info->first);
     if (info->n_lists > 0) printf(" in %lld lists", (long long)info->n_lists);
     printf(", recall %.4f measured on own rows (wanted %.4g)\n", info->recall, info->recall_wanted);
 }

@@ -1,11 +1,11 @@
 /* kith map: a picture of embeddings in the plane. */
 #include "kith/map.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/lines.h"
 #include "kith/data.h"
 #include "kith/labels.h"
 
@@ -30,62 +30,12 @@ static kith_status read_labels(const char *path, int64_t n, kith_array *ret_labe
                 (long long)n);
 }
 
-/* The lines of a text file that are not empty. They point into *ret_text. */
-static kith_status read_lines(const char *path, char **ret_text, const char ***ret_lines, int64_t *ret_n,
-                              kith_error *err) {
-    FILE *file = fopen(path, "rb");
-    if (!file) return cli_error(err, KITH_EIO, NULL, "%s cannot be read: %s", path, strerror(errno));
-    size_t used = 0, room = 1 << 16;
-    char *text = malloc(room);
-    for (size_t got = 1; text && got > 0; used += got) {
-        if (used + 1 >= room) {
-            char *more = realloc(text, room *= 2);
-            if (!more) free(text);
-            text = more;
-            if (!text) break;
-        }
-        got = fread(text + used, 1, room - used - 1, file);
-    }
-    fclose(file);
-    size_t n_lines = 1;
-    for (size_t i = 0; text && i < used; i++) n_lines += text[i] == '\n';
-    const char **lines = calloc(n_lines + 1, sizeof *lines);
-    if (!text || !lines) {
-        free(text);
-        free(lines);
-        return cli_error(err, KITH_ENOMEM, NULL, "no memory for the lines of %s", path);
-    }
-    text[used] = '\0';
-    int64_t n = 0;
-    for (char *line = text; *line;) {
-        char *end = line + strcspn(line, "\r\n");
-        char *next = end + strspn(end, "\r\n");
-        *end = '\0';
-        if (*line) lines[n++] = line;
-        line = next;
-    }
-    *ret_text = text;
-    *ret_lines = lines;
-    *ret_n = n;
-    return KITH_OK;
-}
-
-/* One path for every row. */
-static kith_status read_paths(const char *path, int64_t n, char **ret_text, const char ***ret_paths,
-                              kith_error *err) {
-    int64_t n_found = 0;
-    const kith_status status = read_lines(path, ret_text, ret_paths, &n_found, err);
-    if (status != KITH_OK || n_found == n) return status;
-    return fail(err, KITH_ESHAPE, "%s holds %lld paths for %lld rows", path, (long long)n_found,
-                (long long)n);
-}
-
 /* The name of every row's class: line k of the file is label k, from 0. */
 static kith_status name_rows(const char *path, const kith_array *labels, char **ret_text,
                              const char ***ret_names, kith_error *err) {
     const char **names = NULL;
     int64_t n = 0;
-    kith_status status = read_lines(path, ret_text, &names, &n, err);
+    kith_status status = cli_read_lines(path, ret_text, &names, &n, err);
     if (status != KITH_OK) return status;
     *ret_names = calloc((size_t)labels->dim[0] + 1, sizeof **ret_names);
     if (!*ret_names)
@@ -142,7 +92,7 @@ static kith_status run(arguments *a, kith_error *err) {
     kith_status status = kith_npy_read(a->embedding, &rows, err);
     if (status == KITH_OK && a->labels) status = read_labels(a->labels, rows.dim[0], &labels, err);
     if (status == KITH_OK && a->names) status = name_rows(a->names, &labels, &name_text, &names, err);
-    if (status == KITH_OK && a->images) status = read_paths(a->images, rows.dim[0], &text, &paths, err);
+    if (status == KITH_OK && a->images) status = cli_read_paths(a->images, rows.dim[0], &text, &paths, err);
     if (status == KITH_OK) {
         cli_progress progress;
         cli_progress_begin(&progress, "t-SNE", a->tsne.n_iterations);

@@ -15,4 +15,8 @@ kith_status cli_photos_open(const char *folder, const char *cache, const kith_mo
  * KITH_ECANCELED: a signal asked for the end. */
 kith_status cli_photos_sync(kith_photos *photos, kith_error *err);
 
+/* Print the error; where their index cannot be read, its hint says how it is made anew: what lies in the cache is no loss. photos NULL:
+ * as cli_fail. */
+int cli_photos_fail(const kith_photos *photos, const char *cache, kith_error *err);
+
 #endif

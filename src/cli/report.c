@@ -1,7 +1,21 @@
-/* kith report: the result of a training run as one HTML file. */
+/* kith report: the result of a training run as one HTML file, and what its model is. */
 #include "kith/report.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 #include "cli/cli.h"
+
+/* A run that has ended, and not one of several runs. */
+static bool has_model(const char *run) {
+    static const char *const names[] = {"result.json", "model.safetensors"};
+    char path[4096];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", run, names[i]);
+        if (access(path, R_OK) != 0) return false;
+    }
+    return true;
+}
 
 int cmd_report(int argc, char **argv) {
     KITH_OPTIONS(kith_report_options, o);
@@ -18,14 +32,20 @@ int cmd_report(int argc, char **argv) {
         .details =
             "Curves, nearest neighbours, embedding map, pair histograms, result card and recipe of\n"
             "the run in folder RUN, in one file that needs nothing else. Works for a run that was\n"
-            "interrupted or is still going on: the page then lacks what is not there yet."};
+            "interrupted or is still going on: the page then lacks what is not there yet. Without --out it "
+            "also writes\n"
+            "RUN/MODEL.md, a description of the model, when the run has ended."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     kith_error err = {0};
     if (kith_report_write(argv[1], &o, &err) != KITH_OK) return cli_fail(&err);
-    if (o.out)
+    if (o.out) {
         printf("%s\n", o.out);
-    else
-        printf("%s/report.html\n", argv[1]);
+        return CLI_OK;
+    }
+    printf("%s/report.html\n", argv[1]);
+    if (!has_model(argv[1])) return CLI_OK;
+    if (kith_model_card_write(argv[1], NULL, &err) != KITH_OK) return cli_fail(&err);
+    printf("%s/MODEL.md\n", argv[1]);
     return CLI_OK;
 }

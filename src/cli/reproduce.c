@@ -64,6 +64,8 @@ static int on_event(void *user, const kith_reproduce_event *e) {
         case KITH_REPRODUCE_LATE:
             fprintf(stderr, "left for later: it would take about %.0f s\n", e->seconds);
             break;
+        case KITH_REPRODUCE_DROPPED: fprintf(stderr, "others did better with fewer steps\n"); break;
+        case KITH_REPRODUCE_WAITS: fprintf(stderr, "waits for the result of %s\n", e->text); break;
         case KITH_REPRODUCE_BUSY: fprintf(stderr, "another process runs it\n"); break;
         case KITH_REPRODUCE_TRAIN: break;
         }
@@ -84,6 +86,8 @@ static int reproduce(const kith_reproduce_options *o, bool only_table) {
             printf("%lld runs: %lld done, %lld had a result, %lld have one of another recipe", (long long)s.n,
                    (long long)s.n_done, (long long)s.n_skipped, (long long)s.n_stale);
             if (s.n_other_data > 0) printf(", %lld have one of other data", (long long)s.n_other_data);
+            if (s.n_dropped > 0) printf(", %lld dropped by halving", (long long)s.n_dropped);
+            if (s.n_waiting > 0) printf(", %lld wait for others", (long long)s.n_waiting);
             printf(", %lld failed, %lld left for later, %lld run by another process\n", (long long)s.n_failed,
                    (long long)s.n_late, (long long)s.n_busy);
         }

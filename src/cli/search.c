@@ -55,6 +55,7 @@ static kith_status ask(const search_command *c, kith_error *err) {
     search_queries queries = {0};
     kith_status status = search_open(c, &collection, err);
     if (status == KITH_OK) status = need_rates(c, collection, err);
+    if (status == KITH_OK) cli_say_rates(kith_index_calibration(kith_collection_index(collection)));
     if (status == KITH_OK) status = search_queries_ask(c, collection, &queries, err);
     if (status == KITH_OK) status = search_print(c, collection, &queries, err);
     search_queries_release(&queries);
@@ -81,9 +82,11 @@ static int take_photos(search_command *c) {
 
 static int check(const arguments *a) {
     const search_command *c = &a->c;
-    if (!kith_photos_are(c->index) && (c->cache || c->model.side))
+    if (!kith_photos_are(c->index) && (c->cache || c->model.side || c->model.views))
         return cli_misused("search", "--%s is for a folder of photos; an index says it itself",
-                           c->cache ? "cache" : "size");
+                           c->cache        ? "cache"
+                           : c->model.side ? "size"
+                                           : "views");
     const char *dot = c->n_operands > 0 ? strrchr(c->operands[0], '.') : NULL;
     const bool are_rows = c->n_operands == 1 && dot && strcmp(dot, ".npy") == 0;
     const bool has_ids = c->ids.n_items > 0;
@@ -142,6 +145,7 @@ int cmd_search(int argc, char **argv) {
             "what embeds photos; default: general, which came with kith. Of an index: where its model lies "
             "now, if it was moved"),
         CLI_INT("size", "N", &c->model.side, 0, 4096, CLI_SIZE_HELP),
+        CLI_INT("views", "N", &c->model.views, 0, 10, CLI_VIEWS_HELP),
         CLI_TEXT("cache", "DIR", &c->cache, CLI_CACHE_HELP),
         CLI_TEXT("device", "NAME", &c->model.device,
                  "what the model runs on, and a search that compares every vector (see kith list devices)"),
@@ -184,6 +188,7 @@ int cmd_search(int argc, char **argv) {
     if (status == CLI_RUN && kith_photos_are(c->index)) status = take_photos(c);
     if (status != CLI_RUN) return status;
     const kith_status done = a.duplicates ? search_duplicates(c, &err) : ask(c, &err);
+    status = done == KITH_OK ? CLI_OK : cli_photos_fail(c->photos, c->cache, &err);
     kith_photos_free(c->photos);
-    return done == KITH_OK ? CLI_OK : cli_fail(&err);
+    return status;
 }

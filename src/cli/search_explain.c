@@ -56,6 +56,8 @@ kith_status search_write_explanation(const search_command *c, kith_collection *c
                          queries->n == 0 ? "no query" : search_title(queries, 0, title, sizeof title));
     kith_status status = find_images(collection, queries, 0, 0, &x, err);
     if (status == KITH_OK) status = explain(c, collection, &x, &why, err);
+    if (status == KITH_OK && *why.estimate)
+        fprintf(stderr, "kith: %s is an estimate: %s\n", c->explain, why.estimate);
     if (status == KITH_OK) status = kith_explanation_draw(&why, x.query, &x.hit, c->explain, err);
     kith_explanation_release(&why);
     return status;

@@ -27,6 +27,17 @@ static void wait_for_end(ki_server *server, const sigset_t *signals) {
     pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
 }
 
+/* Those of the index as far as it is made, otherwise those that it will begin with. */
+static void say_rates(const ki_serve_options *o) {
+    kith_index *index = NULL;
+    kith_calibration curve;
+    if (kith_index_open(o->index, KITH_INDEX_READ, &index, NULL) == KITH_OK)
+        cli_say_rates(kith_index_calibration(index));
+    else if (kith_model_curve(kith_photos_model(o->photos), KITH_COSINE, &curve, NULL) == KITH_OK)
+        cli_say_rates(&curve);
+    kith_index_free(index);
+}
+
 /* With a folder of photos in place of the index, the server keeps its index in line with it. */
 static kith_status take_photos(ki_serve_options *o, const char *folder, const char *cache,
                                kith_model_identity *who, kith_error *err) {
@@ -35,7 +46,8 @@ static kith_status take_photos(ki_serve_options *o, const char *folder, const ch
     if (status != KITH_OK) return status;
     o->index = kith_photos_index(o->photos);
     o->model.weights = who->file; /* where it lies now */
-    o->model.side = 0;
+    o->model.side = o->model.views = 0;
+    say_rates(o);
     return KITH_OK;
 }
 
@@ -49,10 +61,11 @@ static void block_signals(sigset_t *signals) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-static int serve(const ki_serve_options *options, const sigset_t *signals) {
+static int serve(const ki_serve_options *options, const char *cache, const sigset_t *signals) {
     ki_server *server = NULL;
     kith_error err = {0};
-    if (ki_server_start(options, &server, &err) != KITH_OK) return cli_fail(&err);
+    if (ki_server_start(options, &server, &err) != KITH_OK)
+        return cli_photos_fail(options->photos, cache, &err);
     wait_for_end(server, signals);
     ki_server_drain(server);
     ki_server_free(server);
@@ -101,6 +114,7 @@ int cmd_serve(int argc, char **argv) {
             "what embeds photos; default: general, which came with kith. Of an index: where its model lies "
             "now, if it was moved"),
         CLI_INT("size", "N", &o.model.side, 0, 4096, CLI_SIZE_HELP),
+        CLI_INT("views", "N", &o.model.views, 0, 10, CLI_VIEWS_HELP),
         CLI_TEXT("cache", "DIR", &cache, CLI_CACHE_HELP),
         CLI_REAL(
             "rescan", "S", &o.rescan, 0, 1e6,
@@ -139,16 +153,18 @@ int cmd_serve(int argc, char **argv) {
     kith_error err = {0};
     kith_model_identity who;
     const bool are_photos = kith_photos_are(o.index);
-    if (!are_photos && (cache || o.model.side))
+    if (!are_photos && (cache || o.model.side || o.model.views))
         return cli_misused("serve", "--%s is for a folder of photos; an index says it itself",
-                           cache ? "cache" : "size");
+                           cache          ? "cache"
+                           : o.model.side ? "size"
+                                          : "views");
     sigset_t signals;
     block_signals(&signals);
     if (are_photos && take_photos(&o, argv[1], cache, &who, &err) != KITH_OK) {
         kith_photos_free(o.photos);
         return cli_fail(&err);
     }
-    const int status = serve(&o, &signals);
+    const int status = serve(&o, cache, &signals);
     kith_photos_free(o.photos);
     return status;
 }

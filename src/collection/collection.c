@@ -172,6 +172,7 @@ kith_status kith_collection_create(const char *path, const kith_collection_optio
     to.dim = o.dim;
     to.metric = o.metric;
     to.recall = o.recall;
+    to.first = o.first;
     to.columns = o.columns;
     to.n_columns = o.n_columns;
     KI_CHECK(open_model(c, &o, &to, err));

@@ -114,7 +114,6 @@ static kith_status check_record(const char *entry, const ki_entry_record *wanted
                          strcmp(found.hash, wanted->hash) == 0 && strcmp(found.words, wanted->words) == 0;
     if (status == KITH_OK && !is_same)
         status = ki_fail(err, KITH_EFORMAT, "%s belongs to other photos or another model", entry);
-    if (status == KITH_EFORMAT) ki_hint(err, status, "remove it: kith cache --remove NAME");
     ki_arena_release(&arena);
     return status;
 }

@@ -27,7 +27,8 @@ KI_OPTIONS_INIT(kith_photos_sync_options, 0)
 struct kith_photos {
     ki_path folder, entry, index;
     kith_model *model;
-    int used; /* -1: not held */
+    int used;             /* -1: not held */
+    bool has_other_cache; /* than the user's: --cache */
 };
 
 bool kith_photos_are(const char *path) {
@@ -68,22 +69,36 @@ static kith_status create_index(const kith_photos *p, kith_error *err) {
     return status == KITH_EINVAL && is_made(p) ? KITH_OK : status;
 }
 
-/* What lies in the cache can be made anew: that is what to do about an index that cannot be read. */
-static kith_status open_index(const kith_photos *p, kith_index_mode mode, kith_index **ret, kith_error *err) {
-    const kith_status status = kith_index_open(p->index.s, mode, ret, err);
-    if (status != KITH_EFORMAT && status != KITH_EUNSUPPORTED) return status;
-    return ki_hint(err, status, "remove it, and it is made anew: kith cache --remove FOLDER");
+/* The command that removes the entry. Its name has no sign that a shell minds. */
+static const char *removal(const kith_photos *p, char *buf, size_t bytes) {
+    const char *slash = strrchr(p->entry.s, '/');
+    if (!slash) return "kith cache --remove FOLDER";
+    const int n_cache = (int)(slash - p->entry.s) - (int)strlen("/photos");
+    if (p->has_other_cache && n_cache > 0)
+        ki_snprintf(buf, bytes, "kith cache --cache '%.*s' --remove %s", n_cache, p->entry.s, slash + 1);
+    else
+        ki_snprintf(buf, bytes, "kith cache --remove %s", slash + 1);
+    return buf;
+}
+
+/* What lies in the cache can be made anew: that is what to do about an entry that cannot be read. */
+static kith_status advise(const kith_photos *p, kith_status status, kith_error *err) {
+    char command[sizeof err->hint];
+    if ((status != KITH_EFORMAT && status != KITH_EUNSUPPORTED) || !err || !*p->entry.s ||
+        !strstr(err->message, p->entry.s))
+        return status;
+    return ki_hint(err, status, "remove it, and it is made anew: %s", removal(p, command, sizeof command));
 }
 
 /* How the model is opened again, unless the index says it already: a process may have been killed before it did. */
 static kith_status note_model(const kith_photos *p, kith_error *err) {
     kith_index *index = NULL;
-    KI_TRY(open_index(p, KITH_INDEX_READ, &index, err));
+    KI_TRY(kith_index_open(p->index.s, KITH_INDEX_READ, &index, err));
     const bool is_noted = ki_index_note(index, KI_NOTE_MODEL);
     kith_index_free(index);
     index = NULL;
     if (is_noted) return KITH_OK;
-    kith_status status = open_index(p, KITH_INDEX_WRITE, &index, err);
+    kith_status status = kith_index_open(p->index.s, KITH_INDEX_WRITE, &index, err);
     if (status == KITH_EINVAL) return KITH_OK; /* another process is about to */
     if (status == KITH_OK) status = ki_remember_model(index, p->model, err);
     if (status == KITH_OK) status = kith_index_commit(index, NULL, err);
@@ -128,7 +143,8 @@ kith_status kith_photos_open(const char *folder, const kith_photos_options *opti
     p->used = -1;
     KI_CHECK(find_folder(p, folder, err));
     KI_CHECK(kith_model_open(o.model, &p->model, err));
-    KI_CHECK(open_entry(p, o.cache, err));
+    p->has_other_cache = o.cache != NULL;
+    KI_CHECK(advise(p, open_entry(p, o.cache, err), err));
     *ret_photos = p;
     p = NULL;
 done:
@@ -182,6 +198,7 @@ static bool is_empty(const kith_photos *p) {
 static kith_status settle_empty(const sync_run *run, const kith_photos *p, kith_status status,
                                 kith_sync_report *report, kith_error *err) {
     kith_index_info info = {0};
+    char command[sizeof err->hint];
     if (report->reason != KITH_SYNC_SOURCE_MISSING && status != KITH_EIO) return status;
     if (!is_empty(p)) return status;
     kith_index_info_get(run->collection->index, &info);
@@ -190,7 +207,8 @@ static kith_status settle_empty(const sync_run *run, const kith_photos *p, kith_
     report->reason = KITH_SYNC_MOST_REMOVED;
     ki_fail(err, KITH_EINVAL, "%s holds no photos any more; its index of %lld stays as it is", p->folder.s,
             (long long)info.n_items);
-    return ki_hint(err, KITH_EINVAL, "mount the disk, or remove the index: kith cache --remove FOLDER");
+    return ki_hint(err, KITH_EINVAL, "mount the disk, or remove the index: %s",
+                   removal(p, command, sizeof command));
 }
 
 static kith_status sync_open(const kith_photos *p, const sync_run *run, kith_sync_report *report,
@@ -238,6 +256,7 @@ kith_status kith_photos_sync(kith_photos *photos, const kith_photos_sync_options
     KI_CHECK(kith_collection_open(photos->index.s, &how, &run.collection, err));
     status = sync_open(photos, &run, &report, err);
 done:
+    advise(photos, status, err);
     kith_collection_free(run.collection);
     if (lock >= 0) close(lock);
     if (ret_report)

@@ -5,18 +5,24 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "collection/ask.h"
+#include "io/tar_file.h"
 #include "search/notes.h"
 
 /* Where paths that are not absolute begin; NULL: nowhere. */
 static const char *folder_of(const kith_collection *c) { return ki_index_note(c->index, KI_NOTE_FOLDER); }
 
+/* Or a member of a tar file. */
+static bool is_file(const char *path) {
+    return ki_is_file("%s", path) || (strstr(path, ".tar/") && ki_member_look(path, NULL, NULL));
+}
+
 const char *ki_collection_picture_file(const kith_collection *c, const char *path, char *buf,
                                        size_t buf_bytes) {
     if (!path) return NULL;
     const char *folder = path[0] == '/' ? NULL : folder_of(c);
-    if (!folder) return ki_is_file("%s", path) ? path : NULL;
+    if (!folder) return is_file(path) ? path : NULL;
     const int n = ki_snprintf(buf, buf_bytes, "%s/%s", folder, path);
-    return n > 0 && (size_t)n < buf_bytes && ki_is_file("%s", buf) ? buf : NULL;
+    return n > 0 && (size_t)n < buf_bytes && is_file(buf) ? buf : NULL;
 }
 
 kith_status kith_collection_picture(const kith_collection *collection, int64_t id, char *ret_path,

@@ -40,6 +40,7 @@ static kith_status read_notes(const kith_index *index, kith_model_options *o, ki
     }
     for (size_t i = 0; i < N_NOTED; i++) *text_at(o, i) = ki_index_note(index, noted[i].note);
     KI_TRY(ki_index_note_number(index, KI_NOTE_SIDE, &side, err));
+    KI_TRY(ki_index_note_number(index, KI_NOTE_VIEWS, &o->views, err));
     o->height = o->width = side;
     return KITH_OK;
 }
@@ -62,6 +63,7 @@ kith_status ki_remembered_options(const kith_index *index, kith_model_options *o
         *text_at(o, i) = ki_index_note(index, noted[i].note);
     }
     if (!has_side) o->side = side;
+    if (!o->views) KI_TRY(ki_index_note_number(index, KI_NOTE_VIEWS, &o->views, err));
     if (!ki_remembers_general(index)) o->weights = ki_index_note(index, KI_NOTE_MODEL);
     return KITH_OK;
 }
@@ -133,6 +135,7 @@ kith_status ki_remember_model(kith_index *index, kith_model *model, kith_error *
         const char *text = *text_at(&o, i);
         if (text) KI_TRY(ki_index_note_set(index, noted[i].note, text, err));
     }
+    if (o.views > 1) KI_TRY(ki_index_note_number_set(index, KI_NOTE_VIEWS, o.views, err));
     if (o.height > 0) KI_TRY(ki_index_note_number_set(index, KI_NOTE_SIDE, o.height, err));
     kith_index_info_get(index, &info);
     if (kith_model_curve(model, info.metric, &curve, NULL) != KITH_OK) return KITH_OK;

@@ -97,6 +97,7 @@ static kith_status make_new(renewal *r, const kith_model_options *model, kith_er
     how.model = &o;
     how.metric = r->info.index.metric;
     how.recall = r->info.index.recall_wanted;
+    how.first = r->info.index.first;
     how.folder = r->info.folder;
     KI_TRY(kith_collection_create(r->aside.s, &how, &r->new, err));
     /* No id means another photo than before. */

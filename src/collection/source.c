@@ -7,7 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/alloc.h"
 #include "base/argument.h"
+#include "data/dataset/dataset.h"
 #include "search/notes.h"
 
 void ki_source_release(ki_source *source) {
@@ -40,6 +42,17 @@ static kith_status add_whole(ki_source *source, const char *path, kith_error *er
     return ki_hint(err, KITH_EINVAL, "rename it");
 }
 
+/* A pattern of tar files is kept as the files that it names now. */
+static kith_status add_any(ki_source *source, const char *path, kith_error *err) {
+    char **paths = NULL;
+    size_t n = 0;
+    if (!ki_names_tars(path) || ki_is_file("%s", path)) return add_whole(source, path, err);
+    kith_status status = ki_shards_list(path, &source->arena, &paths, &n, err);
+    for (size_t i = 0; i < n && status == KITH_OK; i++) status = add_whole(source, paths[i], err);
+    ki_free(paths);
+    return status;
+}
+
 kith_status ki_source_take(ki_source *source, const kith_sources *given, kith_error *err) {
     KI_TRY(ki_need_strings(given->paths, given->n, "paths", err));
     if (given->n == 0)
@@ -50,7 +63,7 @@ kith_status ki_source_take(ki_source *source, const kith_sources *given, kith_er
         if (!source->kind) return ki_fail_memory(err, strlen(given->kind), "the sources");
     }
     for (int64_t i = 0; i < given->n; i++) {
-        KI_TRY(add_whole(source, given->paths[i], err));
+        KI_TRY(add_any(source, given->paths[i], err));
         if (given->n > 1 && (given->kind || is_recipe(given->paths[i])))
             return ki_fail(err, KITH_EINVAL, "%.300s and %lld more are given; wanted one data set",
                            given->paths[i], (long long)given->n - 1);

@@ -3,20 +3,16 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "data/dataset/dataset.h"
+#include "io/tar_file.h"
 
-/* Items inside another file have no size and no date of their own. */
+/* Members of tar files have their file's date; items inside another file have no size and no date of their own. */
 static kith_file_stamp stamp_of(const char *path) {
-    struct stat info;
     kith_file_stamp stamp = {path, -1, -1};
-    if (stat(path, &info) == 0) {
-        stamp.bytes = info.st_size;
-        stamp.mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
-    }
+    ki_member_look(path, &stamp.bytes, &stamp.mtime_ns);
     return stamp;
 }
 

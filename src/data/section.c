@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/argument.h"
@@ -39,10 +40,11 @@ const ki_option ki_data_options[] = {
     KI_OPTION_INT(settings, split_seed, 0, 0, 0x1p53, "which classes are held out", "ours"),
     KI_OPTION_TEXT(settings, split, "", "a split file (class,split) instead of drawing one", "ours"),
     KI_OPTION_LATER(BOOL, settings, test, 1, "score the set's test classes; false: they train, too", "ours"),
-    KI_OPTION_LATER(REAL, settings, weight, 0, 0, 1e9,
-                    "of several sets: its part of every batch, over the sum of all weights; 0: its number of "
-                    "training images",
-                    "ours"),
+    KI_OPTION_LATER(
+        REAL, settings, weight, 0, 0, 1e9,
+        "of several sets: its part of every batch, over the sum of all weights, above 0; not given: its "
+        "number of training images",
+        "ours"),
     KI_OPTION_END};
 
 enum { MOST_SETS = 64 };
@@ -135,13 +137,47 @@ bool ki_data_is_features(const ki_value *section) {
            (*s.features || strcmp(s.dataset, "features") == 0);
 }
 
+static const char *root_of(const ki_value *section) {
+    const ki_value *root = ki_value_get(section, "root");
+    return root && root->kind == KI_VALUE_SCALAR ? root->text : "";
+}
+
+/* The same folder, by whatever path. */
+static bool is_same_place(const char *a, const char *b) {
+    struct stat one, two;
+    if (stat(a, &one) != 0 || stat(b, &two) != 0) return strcmp(a, b) == 0;
+    return one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
+/* Its images would be two images each: the nearest neighbour of every one its copy, and a class two classes. */
+static kith_status check_twice(const ki_value *list, kith_error *err) {
+    size_t i = 0;
+    for (const ki_value *v = list->first; v; v = v->next, i++) {
+        size_t k = 0;
+        for (const ki_value *u = list->first; u != v; u = u->next, k++) {
+            if (!*root_of(v) || !is_same_place(root_of(u), root_of(v))) continue;
+            ki_fail(err, KITH_EINVAL, "data.%zu and data.%zu are the same: %.200s", k, i, root_of(v));
+            return ki_hint(err, KITH_EINVAL,
+                           "name each data set once; weight says how much of a batch it is");
+        }
+    }
+    return KITH_OK;
+}
+
 static kith_status check_list(const ki_value *list, int64_t n_folds, kith_error *err) {
     if (list->n_items < 1 || list->n_items > MOST_SETS)
         return ki_fail(err, KITH_EINVAL, "data lists %zu sets; wanted 1 to %d", list->n_items, MOST_SETS);
+    KI_TRY(check_twice(list, err));
     if (n_folds <= 1) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "folds is %lld, and data is a list; folds are parts of one data set",
             (long long)n_folds);
     return ki_hint(err, KITH_EINVAL, "give a set of the list folds and fold, one run for each");
+}
+
+/* A weight that is not said means something else than one of 0. */
+static bool has_no_part(const ki_value *section, const settings *s) {
+    const ki_value *weight = ki_value_get(section, "weight");
+    return weight && weight->kind == KI_VALUE_SCALAR && !(s->weight > 0);
 }
 
 kith_status ki_data_check(const ki_value *section, int64_t n_folds, kith_error *err) {
@@ -155,6 +191,11 @@ kith_status ki_data_check(const ki_value *section, int64_t n_folds, kith_error *
         if (!*s.root && !*s.features) {
             ki_fail(err, KITH_EINVAL, "data.%zu: there is no root", i);
             return ki_hint(err, KITH_EINVAL, "say where the images are, as in --set data.%zu.root=photos", i);
+        }
+        if (has_no_part(v, &s)) {
+            ki_fail(err, KITH_EINVAL, "data.%zu: weight is 0; wanted more, as this is its part of a batch",
+                    i);
+            return ki_hint(err, KITH_EINVAL, "leave the set out, or leave out all weights");
         }
         n_weights += s.weight > 0;
         if (*s.features)

@@ -3,7 +3,8 @@
  * Layout. An activation is PLAIN (row-major [mb, c, h, w], [mb, t, c] or [mb, c]) or NATIVE, the backend's own
  * form of [mb, c, h, w] (ref: plain; cpu: blocks of 16 channels; cuda: NHWC). Everything [mb, t, c] and [mb, c] is
  * plain. All maps are native, except that the input of a first convolution is plain images. Kernels may
- * rely on this. No layer above the backend computes an address inside a tensor. */
+ * rely on this. In both, the images of a tensor that is no slice follow each other, each in bytes / mb. No layer above the backend
+ * computes any other address inside a tensor. */
 #ifndef KI_DEVICE_MEMORY_H
 #define KI_DEVICE_MEMORY_H
 

@@ -7,12 +7,7 @@
 #include "base/argument.h"
 #include "base/atomic.h"
 #include "base/path.h"
-#include "data/dataset/table.h"
 #include "doctor/doctor.h"
-
-typedef struct columns {
-    bool roles, boxes, names; /* names: classes by their names, which are all different; else by their keys */
-} columns;
 
 static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -53,27 +48,17 @@ static kith_status absolute(const char *path, ki_path *ret, kith_error *err) {
 }
 
 static kith_status put_item(const ki_item *item, const kith_dataset *set, const char *folder,
-                            const columns *c, ki_buffer *out, kith_error *err) {
-    static const char *const roles[] = {
-        [KITH_ROLE_BOTH] = "both", [KITH_ROLE_QUERY] = "query", [KITH_ROLE_GALLERY] = "gallery"};
+                            const ki_list_rows *m, ki_buffer *out, kith_error *err) {
     ki_path path;
     KI_TRY(absolute(item->path, &path, err));
     const size_t n = strlen(folder);
     const bool is_below = strncmp(path.s, folder, n) == 0 && path.s[n] == '/';
-    ki_table_put(out, is_below ? path.s + n + 1 : path.s);
-    ki_buffer_add(out, ",", 1);
-    ki_table_put(out, c->names ? set->class_[item->label].name : set->class_[item->label].key);
-    ki_buffer_put(out, ",%s", kith_split_name((kith_split)item->split));
-    if (c->roles) ki_buffer_put(out, ",%s", roles[item->role]);
-    for (int i = 0; c->boxes && i < 4; i++) {
-        ki_buffer_add(out, ",", 1);
-        if (item->has_box) ki_buffer_put(out, "%.9g", (double)item->box[i]);
-    }
-    ki_buffer_add(out, "\n", 1);
+    ki_list_rows_row(m, set, item, is_below ? path.s + n + 1 : path.s, (kith_split)item->split, out);
     return out->status;
 }
 
-static kith_status check(const kith_findings *f, const kith_dataset *set, columns *ret, kith_error *err) {
+static kith_status check(const kith_findings *f, const kith_dataset *set, ki_list_rows *ret,
+                         kith_error *err) {
     if (f->n_items != (int64_t)set->n_items)
         return ki_fail(err, KITH_EINVAL, "the findings are of %lld items; the data set has %lld",
                        (long long)f->n_items, (long long)set->n_items);
@@ -84,12 +69,11 @@ static kith_status check(const kith_findings *f, const kith_dataset *set, column
                            "%s is no file of its own; a manifest lists files of images", item->path);
         if (item->label < 0 || !ki_dataset_is_class(set, item->label))
             return ki_fail(err, KITH_EUNSUPPORTED, "%s has no class; a manifest lists classes", item->path);
-        ret->roles |= item->role != KITH_ROLE_BOTH;
-        ret->boxes |= item->has_box;
     }
     if (f->n_out == f->n_items)
         return ki_fail(err, KITH_EINVAL, "all %lld images would be left out: nothing is left to write",
                        (long long)f->n_items);
+    *ret = ki_list_rows_of(set);
     return are_names_different(set, &ret->names, err);
 }
 
@@ -105,15 +89,15 @@ kith_status kith_findings_write(const kith_findings *findings, const kith_datase
                                 kith_error *err) {
     KI_NEED(err, findings, dataset, path);
     kith_status status;
-    columns c = {0};
+    ki_list_rows m = {0};
     ki_path folder;
     ki_buffer text = {.err = err};
-    KI_CHECK(check(findings, dataset, &c, err));
+    KI_CHECK(check(findings, dataset, &m, err));
     KI_CHECK(folder_of(path, &folder, err));
-    ki_buffer_put(&text, "path,label,split%s%s\n", c.roles ? ",role" : "", c.boxes ? ",x,y,w,h" : "");
+    ki_list_rows_head(&m, &text);
     for (int64_t i = 0; i < findings->n_items; i++) {
         if (findings->why_out[i] < 0)
-            KI_CHECK(put_item(&dataset->item[i], dataset, folder.s, &c, &text, err));
+            KI_CHECK(put_item(&dataset->item[i], dataset, folder.s, &m, &text, err));
     }
     KI_CHECK(text.status);
     status = ki_file_write(path, text.data, text.n, err);

@@ -7,12 +7,15 @@
 
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "data/loader/cache.h"
 #include "data/loader/loader.h"
 #include "embed/preprocess.h"
 
 struct ki_embedder {
     ki_embedder_settings settings;
     ki_batch_format format; /* of the batches from the loader */
+    int view;               /* of every image */
+    ki_cache *cache;        /* of prepared images, borrowed; NULL: none */
 
     ki_forward *forward; /* NULL, or for the four below */
     const char *tap;
@@ -58,6 +61,11 @@ void ki_embedder_set_loading(ki_embedder *e, const kith_transform *transform, in
     e->settings.transform = *transform;
     e->settings.n_workers = n_workers;
     e->format = ki_feed_format(e->settings.backend, e->settings.net, transform);
+}
+
+void ki_embedder_set_view(ki_embedder *e, int view, ki_cache *cache) {
+    e->view = view;
+    e->cache = cache;
 }
 
 int64_t ki_embedder_n_bad(const ki_embedder *e) { return e->n_bad; }
@@ -110,6 +118,8 @@ static kith_status start_loader(const ki_embedder *e, const ki_embed_request *q,
     const ki_loader_settings loading = {.transform = s->transform,
                                         .format = e->format,
                                         .memory = ki_feed_memory(s->backend),
+                                        .view = e->view,
+                                        .cache = e->cache,
                                         .n_workers = s->n_workers,
                                         .most_pixels = q->most_pixels,
                                         .most_bad = q->most_bad};
@@ -278,6 +288,7 @@ kith_status ki_embedder_floats(ki_embedder *e, const float *images, int64_t n, c
 
 typedef struct preparing {
     const kith_transform *transform;
+    int view;
     const ki_image *images;
     int64_t n_each;
     float *to;
@@ -296,10 +307,12 @@ static kith_status prepare(const preparing *p, int64_t i, kith_error *err) {
     copy.full_w = from->w, copy.full_h = from->h;
     if (p->transform->resize == KITH_RESIZE_PAD) {
         KI_CHECK(ki_transform_base(p->transform, NULL, &copy, &scratch, &base, err));
-        const ki_draw draw = ki_transform_draw(p->transform, base.w, base.h, &rng);
+        ki_draw draw = ki_transform_draw(p->transform, base.w, base.h, &rng);
+        if (p->view) ki_draw_test_view(p->transform, p->view, &draw);
         KI_CHECK(ki_transform_float(p->transform, &base, &draw, &scratch, p->to + i * p->n_each, err));
     } else {
-        const ki_draw draw = ki_transform_draw_image(p->transform, copy.w, copy.h);
+        ki_draw draw = ki_transform_draw_image(p->transform, copy.w, copy.h);
+        if (p->view) ki_draw_test_view(p->transform, p->view, &draw);
         KI_CHECK(ki_transform_float(p->transform, &copy, &draw, &scratch, p->to + i * p->n_each, err));
     }
 done:
@@ -319,7 +332,7 @@ static kith_status embed_images(ki_embedder *e, const ki_image *images, int64_t 
                                 kith_error *err) {
     const ki_net *net = e->settings.net;
     const size_t most = (size_t)e->settings.batch;
-    preparing p = {.transform = &e->settings.transform, .n_each = net->c * net->h * net->w};
+    preparing p = {.transform = &e->settings.transform, .view = e->view, .n_each = net->c * net->h * net->w};
     kith_status status;
     KI_CHECK(ki_alloc_or(&p.to, most, (size_t)p.n_each * sizeof *p.to, "a batch", err));
     KI_CHECK(ki_alloc_or(&p.status, most, sizeof *p.status, "a batch", err));

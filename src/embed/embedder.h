@@ -32,6 +32,10 @@ void ki_embedder_free(ki_embedder *embedder); /* NULL is fine */
 /* From now on images are prepared by this transform, and items decoded by so many threads. The plan stays, so that where it takes
  * bytes (ki_feed_format) the transform must make the same of them as the one before. */
 void ki_embedder_set_loading(ki_embedder *embedder, const kith_transform *transform, int64_t n_workers);
+/* From now on it makes the vectors of this view of every image (ki_draw_test_view), 0 at the beginning; prepared images of items are kept in
+ * the cache, and taken from there (NULL: no cache). views.h calls it. */
+struct ki_cache;
+void ki_embedder_set_view(ki_embedder *embedder, int view, struct ki_cache *cache);
 /* Free the plan and its memory; the next call makes a new one. A describer that was used must stay valid until this, or
  * until a call with another tap or describer. */
 void ki_embedder_drop_plan(ki_embedder *embedder);

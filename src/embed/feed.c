@@ -267,6 +267,13 @@ static bool is_sized(const ki_feed *feed) {
            (feed->format == KI_BATCH_FLOAT && !ki_net_takes_vectors(feed->net));
 }
 
+size_t ki_feed_image_bytes(const ki_feed *feed, int64_t side) {
+    const ki_net *net = feed->net;
+    if (feed->format == KI_BATCH_WHOLE) return feed->pixel_bytes;
+    const int64_t n = is_sized(feed) && side > 0 ? net->c * side * side : net->c * net->h * net->w;
+    return (size_t)n * (feed->format == KI_BATCH_BYTES ? 1 : sizeof(float));
+}
+
 /* The size of the images from now on. */
 static kith_status take_side(ki_feed *feed, int64_t side, kith_error *err) {
     const int64_t most = feed->net->h;
@@ -320,7 +327,7 @@ kith_status ki_feed_bring(ki_feed *feed, const ki_feed_batch *batch, const ki_ed
         KI_TRY(backend->type->memory.import(backend, input_edge, input, batch->data, err));
         KI_TRY(backend->type->memory.sync(backend, err));
     }
-    for (int i = 0; i < feed->n_views; i++)
+    for (int i = 0; i < feed->n_views && batch->view; i++)
         KI_TRY(bring_view(feed, &feed->view[i], batch, &batch->view[i], err));
     return feed->queues->mark_set(backend, feed->consumed, KI_QUEUE_MAIN, err);
 }

@@ -52,10 +52,13 @@ typedef struct ki_feed_batch {
     const int32_t *window; /* [n, 3] with KI_BATCH_WHOLE, else NULL */
     const int32_t *label;  /* [n]; NULL: none */
     uint64_t number[KI_FEED_NUMBERS];
-    const ki_feed_place *view; /* one for each view of the feed; NULL where it has none */
+    const ki_feed_place *view; /* one for each view of the feed; NULL: nobody else wants this batch */
     int64_t
         side; /* of the images, at most that of the feed's network, if they are not whole; 0: the network's */
 } ki_feed_batch;
+
+/* Bytes of an image of a side (0: the network's) in the feed's format: where the next one begins in the data of a batch. */
+size_t ki_feed_image_bytes(const ki_feed *feed, int64_t side);
 
 /* Queue a batch: `input` is where the plan has it (ki_plan_input_memory). The memory of `data` may not
  * change before ki_feed_wait. A batch of 0 images brings its numbers alone; `input` and the views are not read then. */

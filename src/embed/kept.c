@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -15,6 +14,7 @@
 #include "io/file.h"
 #include "io/lock.h"
 #include "io/npy.h"
+#include "io/tar_file.h"
 #include "io/user_folder.h"
 #include "kith/eval.h"
 
@@ -50,10 +50,10 @@ static void add_text(kith_hash *hash, const char *fmt, ...) {
 static void add_items(const kith_dataset *set, kith_hash *hash) {
     for (size_t i = 0; i < set->n_items; i++) {
         const ki_item *item = &set->item[i];
-        struct stat info = {0};
-        if (item->pixels < 0 && stat(item->path, &info) != 0) info.st_size = -1;
-        add_text(hash, "%s %d %lld %lld.%09ld", ki_dataset_item_name(set, i), item->split == KITH_SPLIT_TEST,
-                 (long long)info.st_size, (long long)info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+        int64_t bytes = 0, mtime_ns = 0;
+        if (item->pixels < 0 && !ki_member_look(item->path, &bytes, &mtime_ns)) bytes = -1;
+        add_text(hash, "%s %d %lld %lld.%09lld", ki_dataset_item_name(set, i), item->split == KITH_SPLIT_TEST,
+                 (long long)bytes, (long long)(mtime_ns / 1000000000), (long long)(mtime_ns % 1000000000));
         if (item->has_box)
             add_text(hash, "%a %a %a %a", (double)item->box[0], (double)item->box[1], (double)item->box[2],
                      (double)item->box[3]);

@@ -59,13 +59,20 @@ kith_status ki_hub_home(ki_path *ret, kith_error *err) {
     return ki_path_print(ret, err, "%s/.cache/huggingface", home);
 }
 
-kith_status ki_hub_cache_folder(const char *given, ki_path *ret, kith_error *err) {
+static kith_status find_place(const char *given, ki_path *ret, kith_error *err) {
     ki_path home;
     if (!given) given = ki_variable("HF_HUB_CACHE");
     if (!given) given = ki_variable("HUGGINGFACE_HUB_CACHE");
     if (given) return expand(given, ret, err);
     KI_TRY(ki_hub_home(&home, err));
     return ki_path_print(ret, err, "%s/hub", home.s);
+}
+
+kith_status ki_hub_cache_folder(const char *given, ki_path *ret, kith_error *err) {
+    KI_TRY(find_place(given, ret, err));
+    if (access(ret->s, F_OK) != 0 || ki_is_folder("%s", ret->s)) return KITH_OK;
+    ki_fail(err, KITH_EIO, "the hub's cache %.300s is not a folder", ret->s);
+    return ki_hint(err, KITH_EIO, "set HF_HUB_CACHE or HF_HOME to a folder");
 }
 
 kith_status ki_hub_repo_folder(const char *cache, const char *repo, ki_path *ret, kith_error *err) {

@@ -66,20 +66,30 @@ static kith_status find_token(ki_hub_session *s, const char *given, kith_error *
     return read_token_file(s, err);
 }
 
+/* Others refuse such a value, too: who sets it would wait in vain. */
+static kith_status read_timeout(double *ret, kith_error *err) {
+    const char *text = variable("HF_HUB_DOWNLOAD_TIMEOUT");
+    *ret = TIMEOUT;
+    if (!text || (ki_parse_double(text, ret) && *ret >= 1 && *ret <= 3600)) return KITH_OK;
+    return ki_fail(err, KITH_EINVAL, "HF_HUB_DOWNLOAD_TIMEOUT is '%.40s'; wanted seconds, 1 to 3600", text);
+}
+
+/* Without encryption anybody on the way reads a token, and can change the files together with their hashes. */
+static void warn_of_plain(ki_hub_session *s) {
+    if (s->endpoint.is_https || s->endpoint.is_loopback) return;
+    ki_log(KITH_LOG_WARNING, "%s has no encryption: whoever is on the way there can change what comes%s",
+           s->endpoint.origin, s->token ? "; the token is not sent" : "");
+    ki_hub_session_release(s);
+}
+
 kith_status ki_hub_session_open(ki_hub_session *s, const char *endpoint, const char *token, kith_error *err) {
-    const char *from = endpoint ? "the endpoint" : "HF_ENDPOINT",
-               *timeout = variable("HF_HUB_DOWNLOAD_TIMEOUT");
-    double seconds = 0;
+    const char *from = endpoint ? "the endpoint" : "HF_ENDPOINT";
     if (!endpoint) endpoint = variable("HF_ENDPOINT");
     if (!endpoint) endpoint = usual_endpoint;
     KI_TRY(ki_hub_url_parse(endpoint, from, &s->endpoint, err));
-    s->timeout_s =
-        timeout && ki_parse_double(timeout, &seconds) && seconds >= 1 && seconds <= 3600 ? seconds : TIMEOUT;
+    KI_TRY(read_timeout(&s->timeout_s, err));
     KI_TRY(find_token(s, token, err));
-    if (s->token && !s->endpoint.is_https && !s->endpoint.is_loopback) {
-        ki_log(KITH_LOG_WARNING, "the token is not sent to %s, which has no encryption", s->endpoint.origin);
-        ki_hub_session_release(s);
-    }
+    warn_of_plain(s);
     return KITH_OK;
 }
 

@@ -1,6 +1,6 @@
 /* Talking to the hub: one file asked for, its redirects followed, its failures retried.
  *
- * The token goes to the endpoint's own scheme, host and port and to nobody else, and over plain http only to this machine. */
+ * The token goes to the endpoint's own scheme, host and port and to nobody else, and over plain http only to this machine, by no proxy. */
 #ifndef KI_HUB_SESSION_H
 #define KI_HUB_SESSION_H
 

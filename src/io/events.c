@@ -9,14 +9,18 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "base/text.h"
 
 enum { HEAD_BYTES = 12, TAIL_BYTES = 4, MOST_TRIES = 1000 };
 
-/* Field numbers: Event, SessionLog, Summary, Summary.Value. */
+/* Field numbers: Event, SessionLog, Summary, Summary.Value, SummaryMetadata, SummaryMetadata.PluginData, TensorProto,
+ * TensorShapeProto, TensorShapeProto.Dim. */
 enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3, EVENT_SUMMARY = 5, EVENT_SESSION = 7 };
 enum { SESSION_STATUS = 1, SESSION_START = 1 };
-enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2 };
+enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
+enum { METADATA_PLUGIN = 1, PLUGIN_NAME = 1 };
+enum { TENSOR_TYPE = 1, TENSOR_SHAPE = 2, TENSOR_STRING = 8, SHAPE_DIM = 2, DIM_SIZE = 1, TYPE_STRING = 7 };
 /* Wire types. */
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
@@ -201,4 +205,68 @@ kith_status ki_events_add(ki_events *events, double wall_time, int64_t step, con
     if (n == 0) return KITH_OK;
     KI_TRY(begin(events, wall_time, step, 11 + summary_bytes(scalars, n), &p, err));
     return finish(events, put_summary(p, scalars, n), err);
+}
+
+/* ---- texts ---- */
+
+/* A field of bytes: key, length and bytes. */
+static void put_field(ki_buffer *to, int field, const void *bytes, size_t n) {
+    unsigned char head[11];
+    const unsigned char *end = put_varint(put_key(head, field, WIRE_BYTES), n);
+    ki_buffer_add(to, head, (size_t)(end - head));
+    ki_buffer_add(to, bytes, n);
+}
+
+/* Four spaces before every line make it a block of code in Markdown. */
+static void put_code(ki_buffer *to, const char *text) {
+    for (const char *line = text; *line;) {
+        const size_t n = strcspn(line, "\n");
+        ki_buffer_add(to, "    ", 4);
+        ki_buffer_add(to, line, n);
+        ki_buffer_add(to, "\n", 1);
+        line += n + (line[n] == '\n');
+    }
+}
+
+/* The value of a text: a vector of one string, marked for the plugin "text". */
+static void put_text_value(ki_buffer *to, const char *tag, const ki_buffer *code) {
+    static const unsigned char plugin[] = {PLUGIN_NAME << 3 | WIRE_BYTES, 4, 't', 'e', 'x', 't'},
+                               metadata[] = {METADATA_PLUGIN << 3 | WIRE_BYTES, sizeof plugin},
+                               type_and_shape[] = {TENSOR_TYPE << 3 | WIRE_VARINT, TYPE_STRING,
+                                                   TENSOR_SHAPE << 3 | WIRE_BYTES, 4,
+                                                   SHAPE_DIM << 3 | WIRE_BYTES,    2,
+                                                   DIM_SIZE << 3 | WIRE_VARINT,    1};
+    ki_buffer marked = {.err = to->err}, tensor = {.err = to->err};
+    ki_buffer_add(&marked, metadata, sizeof metadata);
+    ki_buffer_add(&marked, plugin, sizeof plugin);
+    ki_buffer_add(&tensor, type_and_shape, sizeof type_and_shape);
+    put_field(&tensor, TENSOR_STRING, code->data, code->n);
+    if (to->status == KITH_OK) to->status = marked.status != KITH_OK ? marked.status : tensor.status;
+    put_field(to, VALUE_TAG, tag, strlen(tag));
+    put_field(to, VALUE_METADATA, marked.data, marked.n);
+    put_field(to, VALUE_TENSOR, tensor.data, tensor.n);
+    ki_buffer_release(&marked);
+    ki_buffer_release(&tensor);
+}
+
+kith_status ki_events_add_text(ki_events *events, double wall_time, int64_t step, const char *tag,
+                               const char *text, kith_error *err) {
+    kith_status status;
+    unsigned char *p = NULL;
+    ki_buffer code = {.err = err}, value = {.err = err}, summary = {.err = err};
+    put_code(&code, text);
+    KI_CHECK(code.status);
+    put_text_value(&value, tag, &code);
+    KI_CHECK(value.status);
+    put_field(&summary, SUMMARY_VALUE, value.data, value.n);
+    KI_CHECK(summary.status);
+    KI_CHECK(begin(events, wall_time, step, 11 + summary.n, &p, err));
+    p = put_varint(put_key(p, EVENT_SUMMARY, WIRE_BYTES), summary.n);
+    memcpy(p, summary.data, summary.n);
+    status = finish(events, p + summary.n, err);
+done:
+    ki_buffer_release(&code);
+    ki_buffer_release(&value);
+    ki_buffer_release(&summary);
+    return status;
 }

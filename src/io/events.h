@@ -1,8 +1,8 @@
-/* Event files of TensorBoard: scalars by tag and step.
+/* Event files of TensorBoard: scalars by tag and step, and texts.
  *
  * A file is a row of TFRecords (length, masked CRC-32C of it, bytes, masked CRC-32C of them, little-endian),
  * each an Event of tensorflow/core/util/event.proto in protobuf's wire form. This writes the
- * part of the format that scalars need, and reads nothing. A record is written by one call, so a killed process
+ * part of the format that these need, and reads nothing. A record is written by one call, so a killed process
  * leaves at most one incomplete record, which readers skip. */
 #ifndef KI_EVENTS_H
 #define KI_EVENTS_H
@@ -31,6 +31,10 @@ const char *ki_events_path(const ki_events *events);
  * than all before it. */
 kith_status ki_events_add(ki_events *events, double wall_time, int64_t step, const ki_events_scalar *scalars,
                           size_t n, kith_error *err);
+
+/* A text, for TensorBoard's page of texts, where it stands as it is: as a block of code, since that page reads Markdown. */
+kith_status ki_events_add_text(ki_events *events, double wall_time, int64_t step, const char *tag,
+                               const char *text, kith_error *err);
 
 /* CRC-32C (Castagnoli) of the bytes. */
 uint32_t ki_crc32c(const void *bytes, size_t n);

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
+#include "io/tar_file.h"
 #include "kith/eval.h"
 
 /* Linux moves at most about 2 GiB per call. */
@@ -126,19 +127,19 @@ kith_status kith_file_hash(const char *path, char ret_hex[65], kith_error *err) 
     KI_NEED(err, path, ret_hex);
     enum { PIECE_BYTES = 1 << 20 };
     kith_status status = KITH_OK;
-    int fd = -1;
-    long long file_bytes = 0;
+    ki_member part;
     void *piece = NULL;
     kith_hash hash = {0};
-    KI_TRY(ki_file_open(path, KI_FILE_ONLY, &fd, &file_bytes, err));
+    int64_t at = 0;
+    KI_TRY(ki_member_open(path, &part, err));
     KI_CHECK(ki_alloc_or(&piece, PIECE_BYTES, 1, "a piece of a file", err));
-    for (size_t n = 1; n > 0;) {
-        KI_CHECK(ki_file_read_some(fd, path, piece, PIECE_BYTES, &n, err));
+    for (size_t n = 1; n > 0; at += (int64_t)n) {
+        KI_CHECK(ki_member_read(&part, path, piece, PIECE_BYTES, at, &n, err));
         kith_hash_add(&hash, piece, n);
     }
     kith_hash_finish(&hash, ret_hex);
 done:
     ki_free(piece);
-    close(fd);
+    ki_member_close(&part);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "base/text.h"
 
 #include "io/json.h"
+#include "io/tar_file.h"
 
 static kith_status working_folder(ki_path *ret, kith_error *err) {
     if (getcwd(ret->s, sizeof ret->s)) return KITH_OK;
@@ -137,7 +138,7 @@ kith_status ki_path_moved(const char *from, const char *now, const char *path, k
 static bool is_there(const char *path) {
     ki_path file;
     const char *hash = strrchr(path, '#');
-    if (access(path, F_OK) == 0) return true;
+    if (access(path, F_OK) == 0 || ki_member_look(path, NULL, NULL)) return true;
     if (!hash || strspn(hash + 1, "0123456789") != strlen(hash + 1)) return false;
     return ki_path_print(&file, NULL, "%.*s", (int)(hash - path), path) == KITH_OK &&
            access(file.s, F_OK) == 0;

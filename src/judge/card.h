@@ -71,7 +71,8 @@ typedef struct ki_card_content {
     size_t n_variants;
     const ki_card_entry *last;
     size_t n_last;
-    const kith_card_facts *facts; /* NULL: none */
+    const kith_card_facts *facts;        /* NULL: none */
+    const kith_calibration *calibration; /* written as `error_rates`; NULL or without points: not */
 } ki_card_content;
 
 /* Into the object that is open. */
@@ -79,7 +80,8 @@ void ki_card_put(kith_json *json, const ki_card_content *content);
 /* The same without the block's own object. */
 void ki_card_put_block(kith_json *json, const ki_card_block *block);
 void ki_card_put_entry(kith_json *json, const ki_card_entry *entry);
-void ki_card_put_facts(kith_json *json, const kith_card_facts *facts); /* and version and commit */
+void ki_card_put_facts(kith_json *json, const kith_card_facts *facts);     /* and version and commit */
+void ki_card_put_worst(kith_json *json, const kith_card_options *options); /* card_worst.c: its `worst` */
 
 /* The cards of n runs together, into the object that is open: the mean of every score in every block with its interval
  * over the runs, and whatever else the runs have in common. */

@@ -109,6 +109,7 @@ kith_status kith_card_make(const kith_judgement *j, const kith_card_facts *facts
     KI_CHECK(kith_json_new(&json, err));
     kith_json_object_begin(json);
     ki_card_put_block(json, &block);
+    if (o.worst) ki_card_put_worst(json, &o);
     put_rest(json, j, &f);
     kith_json_object_end(json);
     KI_CHECK(kith_json_finish(json, &line, err));

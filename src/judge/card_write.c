@@ -369,6 +369,32 @@ ki_card_block ki_card_block_of(const char *key, const ki_scores *s, const int64_
     return b;
 }
 
+/* ---- error rates ---- */
+
+/* Thresholds for round false-match rates, as far as the pairs tell them. */
+static void put_error_rates(kith_json *json, const kith_calibration *c) {
+    static const double rates[] = {1e-1, 1e-2, 1e-3, 1e-4};
+    begin(json, "error_rates");
+    put_text(json, "source", c->source);
+    put_text(json, "metric", kith_metric_name(c->metric));
+    put_int(json, "classes", c->n_classes);
+    put_int(json, "same_pairs", c->n_same);
+    put_int(json, "different_pairs", c->n_different);
+    kith_json_key(json, "at");
+    kith_json_array_begin(json);
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+        const double threshold = kith_calibration_threshold(c, rates[i]);
+        if (!isfinite(threshold)) continue;
+        kith_json_object_begin(json);
+        put_real(json, "false_match_rate", rates[i]);
+        put_real(json, "threshold", threshold);
+        put_real(json, "match_rate", kith_calibration_match_rate(c, threshold));
+        kith_json_object_end(json);
+    }
+    kith_json_array_end(json);
+    kith_json_object_end(json);
+}
+
 /* ---- a card ---- */
 
 void ki_card_put(kith_json *json, const ki_card_content *c) {
@@ -392,6 +418,7 @@ void ki_card_put(kith_json *json, const ki_card_content *c) {
         kith_json_object_end(json);
     }
     if (has_variants) kith_json_array_end(json);
+    if (c->calibration && c->calibration->n > 0) put_error_rates(json, c->calibration);
     for (size_t i = 0; i < c->n_last; i++) ki_card_put_entry(json, &c->last[i]);
     if (c->facts) ki_card_put_facts(json, c->facts);
 }

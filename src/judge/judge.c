@@ -11,6 +11,7 @@
 #include "judge/per_query.h"
 #include "judge/rerank.h"
 #include "judge/verification.h"
+#include "judge/worst.h"
 #include "kith/data.h"
 #include "knn/kmeans.h"
 
@@ -241,6 +242,24 @@ kith_status ki_judge_vectors(ki_vectors *v, const ki_judge_options *options, ki_
     ret->seconds = ki_seconds_now() - began; /* the copy to the host, too */
 done:
     ki_knn_device_close(&device);
+    ki_free(r.query);
+    ki_free(r.gallery);
+    return status;
+}
+
+kith_status ki_judge_worst(ki_vectors *v, const kith_worst_options *options, kith_worst *ret,
+                           kith_error *err) {
+    kith_status status;
+    roles r = {0};
+    ki_judge_input input = {.labels = v->label, .n_labels = v->n};
+    KI_CHECK(ki_judge_rows(v, &(ki_knn_device){0}, &input.rows, err)); /* those on the host */
+    KI_CHECK(split_roles(v, &r, err));
+    input.query = r.query;
+    input.n_query = r.n_query;
+    input.gallery = r.gallery;
+    input.n_gallery = r.n_gallery;
+    status = ki_worst_find(&input, options, ret, err);
+done:
     ki_free(r.query);
     ki_free(r.gallery);
     return status;

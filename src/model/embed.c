@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/argument.h"
 #include "embed/preprocess.h"
+#include "embed/views.h"
 #include "model/handle.h"
 
 KI_OPTIONS_INIT(kith_embed_options, 0)
@@ -22,6 +23,22 @@ kith_status ki_model_tap_count(const kith_model *model, const char *tap, int64_t
     *ret_n = 1;
     for (int i = 0; i < n_dims; i++) *ret_n *= dim[i];
     return KITH_OK;
+}
+
+kith_status ki_model_n_views(const kith_model *model, const char *tap, const kith_embed_options *o,
+                             int64_t *ret_n, kith_error *err) {
+    kith_transform transform;
+    int n_dims = 0;
+    int64_t dim[KITH_MAX_DIMS];
+    *ret_n = 1;
+    if (model->options.views <= 1 || ki_net_takes_vectors(&model->net)) return KITH_OK;
+    KI_TRY(kith_model_tap_shape(model, tap, &n_dims, dim, err));
+    if (n_dims != 1)
+        return ki_fail(err, KITH_EUNSUPPORTED, "%lld views, and %s is no vector; wanted one view of it",
+                       (long long)model->options.views, tap);
+    KI_TRY(ki_preprocess_transform(&model->net, ki_model_resize(model, o), &transform, err));
+    *ret_n = model->options.views;
+    return ki_views_check(*ret_n, &transform, err);
 }
 
 /* At most one batch at a time. */
@@ -55,8 +72,10 @@ kith_status ki_model_embed_set(kith_model *model, const kith_dataset *set, const
                                       .most_pixels = o->most_pixels,
                                       .progress = o->progress,
                                       .user = o->user};
+    int64_t n_views = 1;
+    KI_TRY(ki_model_n_views(model, request.tap, o, &n_views, err));
     KI_TRY(ki_model_plan_get(model, KI_PLAN_ITEMS, request.tap, batch_for(model, n), o, ret_embedder, err));
-    return ki_embedder_items(*ret_embedder, &request, ret, err);
+    return ki_views_items(*ret_embedder, &request, n_views, ret, err);
 }
 
 /* Move each row to the place of its file. Rows of files that were not read are 0. */

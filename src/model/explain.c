@@ -16,10 +16,12 @@
 typedef struct explaining {
     kith_model *model;
     int64_t n, n_views;
+    char estimate[256]; /* kith_explanation */
     ki_pictures pictures;
     ki_shares shares;
     int64_t rows, columns, dim; /* of a map, and of a whole vector */
     float *weights, *bias;      /* the linear layer's; NULL: none */
+    float *gamma, *beta;        /* of a layer norm before it; NULL: none */
     float *map;                 /* [pictures, heads * channels, positions] */
     double *vector, *norm;      /* [pictures, dim], [pictures, heads] */
     double *query, *factor;     /* [dim], and how often each picture's vector counts in it */
@@ -31,6 +33,8 @@ static void explaining_release(explaining *x) {
     ki_pictures_release(&x->pictures);
     ki_free(x->weights);
     ki_free(x->bias);
+    ki_free(x->gamma);
+    ki_free(x->beta);
     ki_free(x->map);
     ki_free(x->vector);
     ki_free(x->norm);
@@ -55,56 +59,97 @@ static kith_status read_param(const ki_params *params, const char *layer, const 
     return ki_params_get(params, param, *ret, err);
 }
 
-/* What the network has between its pool and its heads is not in the sum (net/backbone.h, neck): a norm or a layer with a function. */
-static kith_status check_neck(const ki_net *net, kith_error *err) {
+/* The node that heads read, and the pool before it or NULL. Between them there may be a layer norm, *ret_norm, which a sum can have. */
+static kith_status find_pool(const ki_net *net, const ki_node **ret_last, const ki_node **ret_norm,
+                             const ki_node **ret_pool, kith_error *err) {
     int at = 0;
     KI_TRY(ki_graph_find_tap(net->graph, "pooled", &at, err));
     const ki_node *node = ki_graph_node(net->graph, at);
     if (node->kind == KI_OP_UNFOLD) node = ki_graph_node(net->graph, node->src[0]);
-    if (node->kind == KI_OP_GLOBAL_POOL) return KITH_OK;
-    ki_fail(err, KITH_EUNSUPPORTED,
-            "%s has more than a pool between its map and its vectors (%s), which are no sum over the "
-            "positions then",
-            net->backbone->name, node->name);
-    return ki_hint(err, KITH_EUNSUPPORTED, "use a model whose vectors are a linear layer of its pooled map");
+    *ret_last = node;
+    *ret_norm = node->kind == KI_OP_LAYER_NORM && !node->attr.layer_norm.rms ? node : NULL;
+    if (*ret_norm) node = ki_graph_node(net->graph, node->src[0]);
+    *ret_pool = node->kind == KI_OP_GLOBAL_POOL ? node : NULL;
+    return KITH_OK;
 }
 
-/* The map's shape, and the linear layer between the pool and the model's tap. */
-static kith_status describe(explaining *x, kith_error *err) {
+/* Why the vectors are no sum over the positions of the map, which then are the averages of the maps instead; or nothing. What the network
+ * has between its pool and its heads (net/backbone.h, neck) is in the sum if it is a norm, and not if it has a function. */
+static kith_status find_why_not(explaining *x, const ki_node **ret_norm, kith_error *err) {
+    static const char instead[] = "shown are the shares of the cosine of both averaged feature maps";
     const ki_net *net = &x->model->net;
-    const char *tap = kith_model_tap(x->model, NULL);
-    const bool is_embedding = strcmp(tap, "embedding") == 0, is_logits = strcmp(tap, "logits") == 0;
-    int n_dims = 0;
-    int64_t dim[KITH_MAX_DIMS];
-    if (!is_embedding && !is_logits && strcmp(tap, "pooled") != 0)
-        return ki_fail(err, KITH_EUNSUPPORTED,
-                       "the vectors are the tap '%s'; wanted ones that are made by pooling", tap);
-    if (net->pool > KI_POOLING_GEM) {
-        ki_fail(err, KITH_EUNSUPPORTED, "the vectors are pooled by '%s', which is no sum over the positions",
-                ki_pooling_names[net->pool]);
-        return ki_hint(err, KITH_EUNSUPPORTED, "use a model that is pooled by avg, max, both or gem");
-    }
-    KI_TRY(kith_model_tap_shape(x->model, ki_net_features_tap(net), &n_dims, dim, err));
-    KI_TRY(check_neck(net, err));
+    const ki_node *last = NULL, *pool = NULL;
+    KI_TRY(find_pool(net, &last, ret_norm, &pool, err));
+    *x->estimate = '\0';
+    if (net->pool > KI_POOLING_GEM)
+        ki_snprintf(x->estimate, sizeof x->estimate,
+                    "the vectors are pooled by '%s' and no sum over the positions; %s",
+                    ki_pooling_names[net->pool], instead);
+    else if (!pool)
+        ki_snprintf(x->estimate, sizeof x->estimate,
+                    "%s has more than a pool between its map and its vectors (%.40s), which are no sum over "
+                    "the positions; %s",
+                    net->backbone->name, last->name, instead);
+    return KITH_OK;
+}
+
+/* The linear layer between the pool and the model's tap. */
+static kith_status read_layer(explaining *x, const char *layer, kith_error *err) {
     ki_shares *s = &x->shares;
-    s->pool = (ki_global_pool)net->pool;
+    KI_TRY(read_param(x->model->params, layer, "weight", &x->weights, &s->dim, err));
+    KI_TRY(read_param(x->model->params, layer, "bias", &x->bias, &s->dim, err));
+    s->weights = x->weights;
+    s->bias = x->bias;
+    return KITH_OK;
+}
+
+static kith_status read_norm(explaining *x, const ki_node *norm, kith_error *err) {
+    int64_t n = 0;
+    if (!norm) return KITH_OK;
+    KI_TRY(read_param(x->model->params, norm->name, "weight", &x->gamma, &n, err));
+    KI_TRY(read_param(x->model->params, norm->name, "bias", &x->beta, &n, err));
+    x->shares.gamma = x->gamma;
+    x->shares.beta = x->beta;
+    x->shares.eps = norm->attr.layer_norm.eps;
+    return KITH_OK;
+}
+
+/* How the vectors are made of the map. */
+static kith_status describe_vectors(explaining *x, const char *tap, const ki_node *norm, kith_error *err) {
+    const ki_net *net = &x->model->net;
+    const bool is_embedding = strcmp(tap, "embedding") == 0, is_logits = strcmp(tap, "logits") == 0;
+    ki_shares *s = &x->shares;
     float *power = NULL;
     int64_t n_powers = 0;
+    s->pool = (ki_global_pool)net->pool;
     KI_TRY(read_param(x->model->params, "pool", "p", &power, &n_powers, err));
     s->power = power ? (double)*power : 0;
     ki_free(power);
+    s->unit_heads = is_embedding && net->heads > 1;
+    KI_TRY(read_norm(x, norm, err));
+    if (!is_embedding && !is_logits) return KITH_OK;
+    return read_layer(x, is_embedding ? "embedding" : net->backbone->classifier, err);
+}
+
+/* The map's shape, and what is made of it. */
+static kith_status describe(explaining *x, kith_error *err) {
+    const ki_net *net = &x->model->net;
+    const char *tap = kith_model_tap(x->model, NULL);
+    const ki_node *norm = NULL;
+    int n_dims = 0;
+    int64_t dim[KITH_MAX_DIMS];
+    if (strcmp(tap, "embedding") != 0 && strcmp(tap, "logits") != 0 && strcmp(tap, "pooled") != 0)
+        return ki_fail(err, KITH_EUNSUPPORTED,
+                       "the vectors are the tap '%s'; wanted ones that are made by pooling", tap);
+    KI_TRY(kith_model_tap_shape(x->model, ki_net_features_tap(net), &n_dims, dim, err));
+    KI_TRY(find_why_not(x, &norm, err));
+    ki_shares *s = &x->shares;
     s->heads = net->heads;
     s->channels = s->dim = dim[0] / net->heads;
     x->rows = dim[1], x->columns = dim[2];
     s->positions = x->rows * x->columns;
-    if (is_embedding || is_logits) {
-        const char *layer = is_embedding ? "embedding" : net->backbone->classifier;
-        KI_TRY(read_param(x->model->params, layer, "weight", &x->weights, &s->dim, err));
-        KI_TRY(read_param(x->model->params, layer, "bias", &x->bias, &s->dim, err));
-    }
-    s->weights = x->weights;
-    s->bias = x->bias;
-    s->unit_heads = is_embedding && net->heads > 1;
+    s->pool = KI_GLOBAL_AVG;
+    if (!*x->estimate) KI_TRY(describe_vectors(x, tap, norm, err));
     x->dim = s->heads * s->dim;
     return KITH_OK;
 }
@@ -175,12 +220,42 @@ static double product(const double *a, const double *b, int64_t n) {
     return sum;
 }
 
+static double cosine(const double *a, const double *b, int64_t n) {
+    const double norms = sqrt(product(a, a, n) * product(b, b, n));
+    return norms > 0 ? product(a, b, n) / norms : 0; /* with a vector of zeros it is 0 */
+}
+
+/* The cosine of the vectors as the network makes them. */
+static kith_status score_vectors(const explaining *x, double *ret_score, kith_error *err) {
+    kith_status status;
+    const int64_t n_asked = x->n * x->n_views, dim = kith_model_dim(x->model);
+    const size_t n = (size_t)((n_asked + 1) * dim);
+    float *values = NULL;
+    double *rows = NULL, *query = NULL, *factor = NULL;
+    KI_CHECK(ki_alloc_or(&values, n, sizeof *values, "vectors", err));
+    KI_CHECK(ki_alloc_or(&rows, n, sizeof *rows, "vectors", err));
+    KI_CHECK(ki_alloc_or(&query, (size_t)dim, sizeof *query, "a query", err));
+    KI_CHECK(ki_alloc_or(&factor, (size_t)n_asked, sizeof *factor, "weights", err));
+    KI_CHECK(ki_pictures_embed(&x->pictures, NULL, values, err));
+    for (size_t i = 0; i < n; i++) rows[i] = (double)values[i];
+    KI_CHECK(ki_query_sum(rows, dim, x->weight, n_asked, query, factor, err));
+    *ret_score = cosine(query, rows + n_asked * dim, dim);
+done:
+    ki_free(values);
+    ki_free(rows);
+    ki_free(query);
+    ki_free(factor);
+    return status;
+}
+
 static kith_status share(explaining *x, kith_explanation *to, kith_error *err) {
     const int64_t n_asked = x->n * x->n_views;
     const double *hit = x->vector + n_asked * x->dim;
     const double norms = sqrt(product(x->query, x->query, x->dim) * product(hit, hit, x->dim));
     const double scale = norms > 0 ? 1 / norms : 0; /* the cosine with a vector of zeros is 0 */
     to->score = scale * product(x->query, hit, x->dim);
+    memcpy(to->estimate, x->estimate, sizeof to->estimate);
+    if (*x->estimate) KI_TRY(score_vectors(x, &to->score, err));
     for (int64_t i = 0; i < n_asked; i++)
         KI_TRY(add_shares(x, i, hit, scale * x->factor[i], &to->query[i / x->n_views], err));
     for (int64_t i = 0; i < x->n; i++) place(x, i * x->n_views, &to->query[i]);
@@ -217,6 +292,9 @@ kith_status kith_model_explain(kith_model *model, const kith_query_image *query,
     kith_status status;
     kith_explanation why = {0};
     explaining x = {.model = model, .n = n, .n_views = o.flips ? 2 : 1};
+    if (model->options.views > 1)
+        return ki_fail(err, KITH_EUNSUPPORTED, "%lld views make a vector; an explanation is of one",
+                       (long long)model->options.views);
     KI_TRY(ki_query_check(query, n, err));
     if (!hit->path && !hit->bytes && !hit->pixels)
         return ki_fail(err, KITH_EINVAL, "the hit has neither a path nor bytes; wanted its image");

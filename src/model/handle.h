@@ -8,13 +8,14 @@
 #include "data/image/image.h"
 #include "kith/model.h"
 #include "model/plans.h"
+#include "net/model_file.h"
 
 struct kith_model {
     ki_backend *backend;
     ki_net net;
     ki_params *params;
     int64_t most_batch;
-    kith_calibration calibration; /* without points: none */
+    ki_file_curve curve; /* without points: none */
 
     ki_arena arena;             /* strings of the options */
     kith_model_options options; /* `weights` is an absolute path */
@@ -27,6 +28,13 @@ struct kith_model {
 
     ki_plans plans;
 };
+
+/* The file's curve, where it was measured on the images that the model has; otherwise NULL. */
+static inline const kith_calibration *ki_model_own_curve(const kith_model *model) {
+    return model->curve.calibration.n && !model->curve.side && model->options.views <= 1
+               ? &model->curve.calibration
+               : NULL;
+}
 
 /* Keep what the options say, and find the file that they name (identity.c): options->weights is then its name as errors should
  * say it, that of the model's options its absolute path. */
@@ -46,6 +54,10 @@ kith_status ki_model_transform(const kith_model *model, kith_transform *ret, kit
 /* How an image is decoded for it: the background under transparent pixels, and how small a JPEG may come out when no part of it
  * is cut out. */
 kith_status ki_model_decoding(const kith_model *model, ki_decode *ret, kith_error *err);
+
+/* Views of an image that make its vector: 1, or those of the options. KITH_EUNSUPPORTED: the tap is no vector. */
+kith_status ki_model_n_views(const kith_model *model, const char *tap, const kith_embed_options *options,
+                             int64_t *ret_n, kith_error *err);
 
 /* How many values a tap has for one image. */
 kith_status ki_model_tap_count(const kith_model *model, const char *tap, int64_t *ret_n, kith_error *err);

@@ -15,7 +15,6 @@
 #include "kith/eval.h"
 #include "model/handle.h"
 #include "net/general.h"
-#include "net/model_file.h"
 
 /* ---- the file ---- */
 
@@ -91,6 +90,26 @@ static const char *scale_resize(const char *resize, int64_t from, int64_t to, ch
     return buf;
 }
 
+/* Images whose map would not have one whole number along a side are padding for the most part: what comes out says nothing of them.
+ * Who trained on such images knows. */
+static kith_status check_side(const ki_net *net, int64_t side, kith_error *err) {
+    enum { PROBE = 224 }; /* a multiple of what usual networks divide their sides by */
+    ki_net probe = {0};
+    int map = 0;
+    KI_TRY(ki_net_of_size(net, PROBE, &probe, err));
+    kith_status status = ki_graph_find_tap(probe.graph, "map", &map, err);
+    const ki_shape *shape = status == KITH_OK ? &ki_graph_node(probe.graph, map)->shape : NULL;
+    int64_t least = shape ? PROBE / shape->dim[shape->n_dims - 1] : 0;
+    ki_net_release(&probe);
+    if (status != KITH_OK) return status;
+    if (net->h < least) least = net->h;
+    if (ki_net_least_side(net) > least) least = ki_net_least_side(net);
+    if (side >= least) return KITH_OK;
+    ki_fail(err, KITH_ESHAPE, "side is %lld, which is too small for %s; wanted at least %lld",
+            (long long)side, net->backbone->name, (long long)least);
+    return ki_hint(err, KITH_ESHAPE, "the model's own side is %lld", (long long)net->h);
+}
+
 kith_status ki_model_scale(kith_model *model, int64_t side, kith_model_options *o, bool *ret_is_same,
                            kith_error *err) {
     const ki_net *net = &model->net;
@@ -100,6 +119,7 @@ kith_status ki_model_scale(kith_model *model, int64_t side, kith_model_options *
     if (*ret_is_same) return KITH_OK;
     if (ki_net_takes_vectors(net))
         return ki_fail(err, KITH_EINVAL, "%s takes features, which have no side", net->backbone->name);
+    KI_TRY(check_side(net, side, err));
     o->height = o->width = side;
     if (o->resize) return KITH_OK;
     o->resize = ki_arena_strdup(
@@ -123,6 +143,10 @@ static void write_words(kith_model *model) {
                 settings ? settings : "", ki_pooling_names[net->pool],
                 ki_preprocess_resize(net, model->options.resize), (long long)net->h, (long long)net->w,
                 ki_preprocess_text(net, pixels, sizeof pixels));
+    if (model->options.views <= 1) return;
+    const size_t n = strlen(model->preprocess);
+    ki_snprintf(model->preprocess + n, sizeof model->preprocess - n, ", mean of %lld views",
+                (long long)model->options.views);
 }
 
 kith_status ki_model_describe(kith_model *model, kith_error *err) {
@@ -217,30 +241,50 @@ const char *kith_model_title(kith_model *model, char *buf, size_t bytes) {
 kith_status kith_model_calibration(const kith_model *model, kith_calibration *ret_calibration,
                                    kith_error *err) {
     KI_NEED(err, model, ret_calibration);
-    if (model->calibration.n == 0) {
+    const kith_calibration *curve = ki_model_own_curve(model);
+    if (!curve) {
         ki_fail(err, KITH_ENOTFOUND,
                 "the model has no calibration curve, so scores cannot be converted to false-match rates");
         return ki_hint(
             err, KITH_ENOTFOUND,
             "train with validation classes (data.validation), and open the model as it was trained");
     }
-    *ret_calibration = model->calibration;
+    *ret_calibration = *curve;
     return KITH_OK;
 }
 
-/* It was measured on its embeddings, prepared as the model's file says. */
+/* Are its images resized as the file says, or in proportion where their side is another one? */
+static bool is_resized_as_written(const kith_model *model) {
+    const char *resize = model->options.resize;
+    char scaled[32];
+    if (model->options.views > 1) return false;
+    if (model->curve.side == 0) return !resize;
+    return resize && strcmp(resize, scale_resize(ki_preprocess_resize(&model->net, NULL), model->curve.side,
+                                                 model->net.h, scaled, sizeof scaled)) == 0;
+}
+
+/* "validation, at 192 px". */
+static void say_side(int64_t side, kith_calibration *curve) {
+    char at[sizeof curve->source];
+    const int n = ki_snprintf(at, sizeof at, ", at %lld px", (long long)side);
+    curve->source[sizeof curve->source - 1 - (size_t)n] = '\0';
+    memcpy(curve->source + strlen(curve->source), at, (size_t)n + 1);
+}
+
+/* It was measured on its embeddings, prepared as the model's file says, maybe at another side. */
 kith_status kith_model_curve(const kith_model *model, kith_metric metric, kith_calibration *ret_calibration,
                              kith_error *err) {
     KI_NEED(err, model, ret_calibration);
-    kith_calibration curve;
-    const char *tap = kith_model_tap(model, NULL), *resize = model->options.resize;
-    KI_TRY(kith_model_calibration(model, &curve, err));
-    if (curve.metric != metric || resize || strcmp(tap, "embedding") != 0)
+    const kith_calibration *curve = &model->curve.calibration;
+    const char *tap = kith_model_tap(model, NULL);
+    if (curve->n == 0) return kith_model_calibration(model, ret_calibration, err);
+    if (curve->metric != metric || !is_resized_as_written(model) || strcmp(tap, "embedding") != 0)
         return ki_fail(err, KITH_ENOTFOUND,
                        "the model's curve is of its embeddings by %s, as its file prepares images; found %s "
                        "by %s%s",
-                       kith_metric_name(curve.metric), tap, kith_metric_name(metric),
-                       resize ? ", prepared in another way" : "");
-    *ret_calibration = curve;
+                       kith_metric_name(curve->metric), tap, kith_metric_name(metric),
+                       is_resized_as_written(model) ? "" : ", prepared in another way");
+    *ret_calibration = *curve;
+    if (model->curve.side) say_side(model->curve.side, ret_calibration);
     return KITH_OK;
 }

@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/argument.h"
+#include "embed/views.h"
 #include "model/device.h"
 #include "model/handle.h"
-#include "net/model_file.h"
 #include "net/weights.h"
 
 enum { HOST_BATCH = 32, DEVICE_BATCH = 128 };
@@ -16,10 +16,14 @@ static kith_status check_sizes(const kith_model_options *o, kith_error *err) {
     const struct {
         const char *name;
         int64_t value, least;
-    } sizes[] = {
-        {"batch", o->batch, 0}, {"channels", o->channels, 0},           {"height", o->height, 0},
-        {"width", o->width, 0}, {"embedding", o->embedding, KITH_NONE}, {"classes", o->classes, KITH_NONE},
-        {"side", o->side, 0}};
+    } sizes[] = {{"batch", o->batch, 0},
+                 {"channels", o->channels, 0},
+                 {"height", o->height, 0},
+                 {"width", o->width, 0},
+                 {"embedding", o->embedding, KITH_NONE},
+                 {"classes", o->classes, KITH_NONE},
+                 {"side", o->side, 0},
+                 {"views", o->views, 0}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         if (sizes[i].value < sizes[i].least)
             return ki_fail(err, KITH_EINVAL, "%s is %lld; wanted at least %lld", sizes[i].name,
@@ -50,11 +54,12 @@ kith_status kith_model_open(const kith_model_options *options, kith_model **ret_
     kith_model *model = NULL;
     KI_OPTIONS_TAKE(kith_model_options, o, options, err);
     KI_TRY(check_sizes(&o, err));
+    if (o.views) KI_TRY(ki_views_check(o.views, NULL, err));
     KI_CHECK(ki_zalloc_or(&model, 1, sizeof *model, "a model", err));
     KI_CHECK(ki_model_keep_options(model, &o, err));
     KI_CHECK(ki_device_open(&o, &model->backend, err));
     model->most_batch = o.batch ? o.batch : model->backend->type->is_host ? HOST_BATCH : DEVICE_BATCH;
-    KI_CHECK(ki_model_file_open(&o, model->backend, &model->net, &model->params, &model->calibration, err));
+    KI_CHECK(ki_model_file_open(&o, model->backend, &model->net, &model->params, &model->curve, err));
     KI_CHECK(ki_model_describe(model, err));
     if (o.side) KI_CHECK(open_scaled(&model, &o, err));
     *ret_model = model;
@@ -114,8 +119,7 @@ kith_status kith_model_tap_shape(const kith_model *model, const char *tap, int *
 
 kith_status kith_model_save(const kith_model *model, const char *path, kith_error *err) {
     KI_NEED(err, model, path);
-    const kith_calibration *calibration = model->calibration.n ? &model->calibration : NULL;
-    return ki_weights_save(&model->net, model->params, NULL, calibration, path, err);
+    return ki_weights_save(&model->net, model->params, NULL, ki_model_own_curve(model), path, err);
 }
 
 int64_t kith_model_param_count(const kith_model *model) { return model ? ki_params_count(model->params) : 0; }
@@ -146,7 +150,7 @@ kith_status kith_model_param_set(kith_model *model, int64_t i, const float *valu
     KI_NEED(err, model, values);
     KI_NEED_COUNT(err, i);
     KI_TRY(check_index(model, i, err));
-    model->calibration.n = 0; /* it was another model's */
+    model->curve.calibration.n = 0; /* it was another model's */
     model->is_changed = true;
     return ki_params_set(model->params, ki_params_at(model->params, (int)i), values, err);
 }

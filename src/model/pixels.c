@@ -8,6 +8,7 @@
 #include "base/argument.h"
 #include "data/transform/transform.h"
 #include "embed/preprocess.h"
+#include "embed/views.h"
 #include "model/handle.h"
 
 kith_status ki_model_transform(const kith_model *model, kith_transform *ret, kith_error *err) {
@@ -52,10 +53,11 @@ kith_status kith_model_embed_pixels(kith_model *model, const kith_pixels *images
     KI_NEED_COUNT(err, n);
     kith_status status;
     ki_image *group = NULL;
-    int64_t n_each = 0;
+    int64_t n_each = 0, n_views = 1;
     KI_OPTIONS_TAKE(kith_embed_options, o, options, err);
     const char *tap = kith_model_tap(model, &o);
     KI_TRY(ki_model_tap_count(model, tap, &n_each, err));
+    KI_TRY(ki_model_n_views(model, tap, &o, &n_views, err));
     KI_TRY(check_pixels(images, n, err));
     if (n == 0) return KITH_OK;
     KI_CHECK(ki_zalloc_or(&group, (size_t)group_of(model, n), sizeof *group, "images", err));
@@ -70,7 +72,7 @@ kith_status kith_model_embed_pixels(kith_model *model, const kith_pixels *images
                                   .data = (uint8_t *)(uintptr_t)p->data};
         }
         KI_CHECK(ki_model_plan_get(model, KI_PLAN_PIXELS, tap, size, &o, &embedder, err));
-        KI_CHECK(ki_embedder_images(embedder, group, size, tap, ret_values + at * n_each, err));
+        KI_CHECK(ki_views_images(embedder, group, size, tap, n_views, n_each, ret_values + at * n_each, err));
     }
 done:
     ki_free(group);

@@ -3,6 +3,9 @@
  *     vector = W sum_p u_p + b,   u_p = the part of position p in the pooled map
  *     <vector, g> = sum_p <u_p, W' g> + <b, g>
  *
+ * With a layer norm behind the pool, W (gamma (pooled - mean) / sd + beta) + b, the factors of the channels are f = gamma W' g / sd less
+ * their mean, because the norm takes the mean of the pooled channels away; beta joins the bias.
+ *
  * W' g is made once, so that the work is that of one linear layer and one pass over the map. */
 #include "model/shares.h"
 
@@ -41,6 +44,38 @@ static double pool(const ki_shares *s, const float *x, double factor, double *to
     return sum;
 }
 
+/* What a layer norm divides by, and the mean that it takes away. */
+static double spread(const ki_shares *s, const double *pooled, double *ret_mean) {
+    const double n = (double)s->channels;
+    double sum = 0, squares = 0;
+    for (int64_t c = 0; c < s->channels; c++) sum += pooled[c];
+    for (int64_t c = 0; c < s->channels; c++) squares += pow(pooled[c] - sum / n, 2);
+    *ret_mean = sum / n;
+    return sqrt(squares / n + s->eps);
+}
+
+static void norm_layer(const ki_shares *s, double *pooled) {
+    double mean = 0;
+    const double sd = s->gamma ? spread(s, pooled, &mean) : 1;
+    for (int64_t c = 0; s->gamma && c < s->channels; c++)
+        pooled[c] = (double)s->gamma[c] * (pooled[c] - mean) / sd + (double)s->beta[c];
+}
+
+/* The factors of the channels before the norm, from those behind it; returns what beta adds. */
+static double norm_back(const ki_shares *s, const float *map, double *factor, double *pooled) {
+    double mean = 0, rest = 0, sum = 0;
+    if (!s->gamma) return 0;
+    for (int64_t c = 0; c < s->channels; c++) pooled[c] = pool(s, map + c * s->positions, 0, NULL);
+    const double sd = spread(s, pooled, &mean);
+    for (int64_t c = 0; c < s->channels; c++) {
+        rest += factor[c] * (double)s->beta[c];
+        factor[c] *= (double)s->gamma[c] / sd;
+        sum += factor[c];
+    }
+    for (int64_t c = 0; c < s->channels; c++) factor[c] -= sum / (double)s->channels;
+    return rest;
+}
+
 static void map_linearly(const ki_shares *s, const double *pooled, double *ret) {
     for (int64_t i = 0; i < s->dim; i++) {
         const float *row = s->weights + i * s->channels;
@@ -67,6 +102,7 @@ kith_status ki_shares_vector(const ki_shares *s, const float *map, double *ret_v
         const float *of = map + head * s->channels * s->positions;
         double *vector = ret_vector + head * s->dim;
         for (int64_t c = 0; c < s->channels; c++) pooled[c] = pool(s, of + c * s->positions, 0, NULL);
+        norm_layer(s, pooled);
         if (s->weights)
             map_linearly(s, pooled, vector);
         else
@@ -93,12 +129,13 @@ static void map_back(const ki_shares *s, const double *g, double *ret) {
 kith_status ki_shares_product(const ki_shares *s, const float *map, const double *norm, const double *other,
                               double *ret_share, double *ret_rest, kith_error *err) {
     double *factor = NULL, rest = 0;
-    KI_TRY(ki_alloc_or(&factor, (size_t)s->channels, sizeof *factor, "a pooled map", err));
+    KI_TRY(ki_alloc_or(&factor, 2 * (size_t)s->channels, sizeof *factor, "a pooled map", err));
     memset(ret_share, 0, (size_t)s->positions * sizeof *ret_share);
     for (int64_t head = 0; head < s->heads; head++) {
         const float *of = map + head * s->channels * s->positions;
         const double *g = other + head * s->dim;
         map_back(s, g, factor);
+        rest += norm_back(s, of, factor, factor + s->channels) / norm[head];
         for (int64_t c = 0; c < s->channels; c++)
             pool(s, of + c * s->positions, factor[c] / norm[head], ret_share);
         for (int64_t i = 0; s->bias && i < s->dim; i++) rest += (double)s->bias[i] * g[i] / norm[head];

@@ -2,8 +2,9 @@
  *
  * A vector is a map [heads, channels, positions] pooled over its positions and mapped linearly, so that it is a sum over
  * positions and a bias. Average pooling gives every position of a channel its part; max pooling gives the channel's whole value
- * to the position where it is largest, the first of several; the generalised mean is shared out as the powers are. The product of the vector with any other is then the same sum,
- * term by term. Everything is computed in double. */
+ * to the position where it is largest, the first of several; the generalised mean is shared out as the powers are. A layer norm between the two
+ * divides by one number for the whole image, as normalising does, and is linear otherwise. The product of the vector with any other is then the same
+ * sum, term by term. Everything is computed in double. */
 #ifndef KI_SHARES_H
 #define KI_SHARES_H
 
@@ -14,6 +15,8 @@ typedef struct ki_shares {
     ki_global_pool pool;
     double power;                       /* of the generalised mean */
     int64_t heads, channels, positions; /* channels of one head */
+    const float *gamma, *beta;          /* [channels], of a layer norm behind the pool; NULL: none */
+    double eps;                         /* its */
     int64_t dim;                        /* of one head's vector: `channels` without weights */
     const float *weights;               /* [dim, channels]; NULL: the vector is the pooled map */
     const float *bias;                  /* [dim]; NULL: none */

@@ -22,6 +22,10 @@ static kith_status note(const kith_model *model, const ki_embedder *embedder, co
     if (!ki_net_takes_vectors(net))
         ki_snprintf(v->resize, sizeof v->resize, "%s", ki_preprocess_resize(net, ki_model_resize(model, o)));
     ki_preprocess_text(net, v->preprocessing, sizeof v->preprocessing);
+    const size_t n = strlen(v->preprocessing);
+    if (model->options.views > 1)
+        ki_snprintf(v->preprocessing + n, sizeof v->preprocessing - n, ", mean of %lld views",
+                    (long long)model->options.views);
     v->backbone = net->backbone->name;
     v->pool = ki_net_takes_vectors(net) ? NULL : ki_pooling_names[net->pool];
     v->crop = ki_net_takes_vectors(net) ? 0 : net->h;

@@ -317,18 +317,27 @@ done:
     return status;
 }
 
-static const char *input_text(const ki_net *net, char *buf, size_t bytes) {
-    ki_snprintf(buf, bytes, "%lld,%lld,%lld", (long long)net->c, (long long)net->h, (long long)net->w);
+/* The side of the file's images where the net's are squares of another; otherwise 0. */
+static int64_t other_side(const ki_net *net, const kith_tensors *tensors) {
+    ki_net_options written = {0};
+    if (ki_net_takes_vectors(net) || read_input(tensors, &written, NULL) != KITH_OK) return 0;
+    const bool are_squares = written.h == written.w && net->h == net->w;
+    return are_squares && written.c == net->c && written.h != net->h ? written.h : 0;
+}
+
+static const char *input_text(const ki_net *net, int64_t h, int64_t w, char *buf, size_t bytes) {
+    ki_snprintf(buf, bytes, "%lld,%lld,%lld", (long long)net->c, (long long)h, (long long)w);
     return buf;
 }
 
-/* Does the file say the same of what decides an embedding? */
-static bool is_as_written(const ki_net *net, const kith_tensors *tensors) {
+/* Does the file say the same of what decides an embedding, but for the side of the images (0: that, too)? */
+static bool is_as_written(const ki_net *net, int64_t side, const kith_tensors *tensors) {
+    const int64_t h = side ? side : net->h, w = side ? side : net->w;
     char settings[KI_SETTINGS_TEXT], input[64];
     const struct {
         const char *key, *value;
     } rows[] = {{"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
-                {"kith.input", input_text(net, input, sizeof input)},
+                {"kith.input", input_text(net, h, w, input, sizeof input)},
                 {"kith.pool", ki_net_takes_vectors(net) ? NULL : ki_pooling_names[net->pool]}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *written = kith_tensors_metadata(tensors, rows[i].key);
@@ -340,17 +349,19 @@ static bool is_as_written(const ki_net *net, const kith_tensors *tensors) {
 }
 
 kith_status ki_model_file_open(const kith_model_options *options, ki_backend *backend, ki_net *ret_net,
-                               ki_params **ret_params, kith_calibration *ret_calibration, kith_error *err) {
+                               ki_params **ret_params, ki_file_curve *ret_curve, kith_error *err) {
     kith_calibration calibration = {0};
-    if (ret_calibration) *ret_calibration = calibration;
+    if (ret_curve) *ret_curve = (ki_file_curve){0};
     if (!options->weights) return open_from(options, NULL, false, backend, ret_net, ret_params, err);
     kith_tensors *tensors = NULL;
     KI_TRY(kith_tensors_open(options->weights, &tensors, err));
-    kith_status status = ret_calibration ? ki_calibration_read(tensors, &calibration, err) : KITH_OK;
+    kith_status status = ret_curve ? ki_calibration_read(tensors, &calibration, err) : KITH_OK;
     if (status == KITH_OK)
         status = ki_model_file_of_tensors(options, tensors, backend, ret_net, ret_params, err);
-    if (status == KITH_OK && ret_calibration && is_as_written(ret_net, tensors))
-        *ret_calibration = calibration;
+    if (status == KITH_OK && ret_curve) {
+        const int64_t side = other_side(ret_net, tensors);
+        if (is_as_written(ret_net, side, tensors)) *ret_curve = (ki_file_curve){calibration, side};
+    }
     if (status != KITH_OK) ki_prefix(err, status, "%s", options->weights);
     kith_tensors_free(tensors);
     return status;
@@ -435,7 +446,7 @@ kith_status ki_model_metadata_write_settings(const ki_net *net, kith_tensors_wri
                                              kith_error *err) {
     char settings[KI_SETTINGS_TEXT], input[64];
     const metadata rows[] = {{"kith.settings", ki_net_settings_text(net, settings, sizeof settings)},
-                             {"kith.input", input_text(net, input, sizeof input)}};
+                             {"kith.input", input_text(net, net->h, net->w, input, sizeof input)}};
     KI_TRY(write_rows(rows, sizeof rows / sizeof rows[0], writer, err));
     if (!ki_net_takes_vectors(net)) KI_TRY(write_images(net, writer, err));
     return write_told(net, writer, err);

@@ -36,11 +36,14 @@ static kith_status check_vectors(const ki_backbone *backbone, int64_t c, int64_t
     return KITH_OK;
 }
 
+int64_t ki_net_least_side(const ki_net *net) {
+    const ki_backbone *backbone = net->backbone;
+    return backbone->least_size_of ? backbone->least_size_of(net->settings) : backbone->least_size;
+}
+
 static kith_status check_input(const ki_net *net, kith_error *err) {
     const ki_backbone *backbone = net->backbone;
-    const int64_t c = net->c, h = net->h, w = net->w;
-    const int64_t least =
-        backbone->least_size_of ? backbone->least_size_of(net->settings) : backbone->least_size;
+    const int64_t c = net->c, h = net->h, w = net->w, least = ki_net_least_side(net);
     if (backbone->vector > 0) return check_vectors(backbone, c, h, w, err);
     if (backbone->channels > 0 && c != backbone->channels)
         return ki_fail(err, KITH_ESHAPE, "%s takes images of %lld channels, found %lld", backbone->name,
@@ -66,10 +69,14 @@ static kith_status check_heads(const ki_net *net, kith_error *err) {
         return ki_fail(err, KITH_EINVAL, "number of heads is %lld; wanted 1 to %d", (long long)net->heads,
                        MOST_HEADS);
     if (net->heads == 1) return KITH_OK;
-    if (!net->backbone->tower.first)
-        return ki_fail(err, KITH_EUNSUPPORTED,
-                       "%s names no place where heads could begin; wanted 1 head, found %lld",
-                       net->backbone->name, (long long)net->heads);
+    if (!net->backbone->tower.first) {
+        ki_fail(err, KITH_EUNSUPPORTED,
+                "%s names no place where heads could begin; wanted 1 head, found %lld", net->backbone->name,
+                (long long)net->heads);
+        return ki_hint(
+            err, KITH_EUNSUPPORTED,
+            "an ensemble wants a network of convolutions: leave model.heads out, or take another one");
+    }
     if (net->embedding % net->heads != 0)
         return ki_fail(err, KITH_EINVAL, "embedding size is %lld; wanted a multiple of the %lld heads",
                        (long long)net->embedding, (long long)net->heads);

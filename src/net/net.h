@@ -73,6 +73,9 @@ kith_status ki_net_of_size(const ki_net *net, int64_t side, ki_net *ret_net, kit
 kith_status ki_net_adapted(const ki_net *net, const ki_adaptation *how, ki_net *ret_net, kith_error *err);
 void ki_net_release(ki_net *net); /* fine on a zeroed struct */
 
+/* The smallest height and width that the backbone with these settings can be planned for. */
+int64_t ki_net_least_side(const ki_net *net);
+
 /* The tap of the map that is pooled. */
 const char *ki_net_features_tap(const ki_net *net);
 /* Does it take vectors of `c` numbers instead of images? */

@@ -229,6 +229,13 @@ int ki_graph_find(const ki_graph *graph, const char *name) {
     return -1;
 }
 
+bool ki_graph_reads_batch(const ki_graph *graph) {
+    for (size_t i = 0; i < graph->n; i++) {
+        if (graph->node[i].kind == KI_OP_BATCH_NORM && !graph->node[i].is_frozen) return true;
+    }
+    return false;
+}
+
 kith_status ki_graph_find_tap(const ki_graph *graph, const char *tap, int *ret_node, kith_error *err) {
     const char *names[64];
     size_t n_names = 0;

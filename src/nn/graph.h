@@ -110,6 +110,8 @@ kith_status ki_graph_check(const ki_graph *graph, kith_error *err);
 int ki_graph_count(const ki_graph *graph);
 const ki_node *ki_graph_node(const ki_graph *graph, int i);
 int ki_graph_find(const ki_graph *graph, const char *name); /* the node of that name; -1: none */
+/* Do rows of a batch depend on each other in training: are there batch norms that learn? */
+bool ki_graph_reads_batch(const ki_graph *graph);
 /* The node of a tap; the error of KITH_ENOTFOUND lists the taps that exist. */
 kith_status ki_graph_find_tap(const ki_graph *graph, const char *tap, int *ret_node, kith_error *err);
 /* Forward flops for one image of the nodes that `tap` depends on (NULL: all nodes). */

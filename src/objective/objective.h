@@ -43,6 +43,8 @@ const char *ki_objective_reads_classes(const ki_objective *objective);
 
 /* Terms: the loss, unless it is none, and the regularizers. */
 size_t ki_objective_term_count(const ki_objective *objective);
+/* The name of term i, as in ki_term. */
+const char *ki_objective_term_name(const ki_objective *objective, size_t i);
 
 /* The loss's record (NULL: none), and its columns per class: 0 when it compares items, not proxies. */
 const ki_loss *ki_objective_loss(const ki_objective *objective);

@@ -293,6 +293,10 @@ double ki_objective_sample(const ki_objective *objective) {
 
 size_t ki_objective_term_count(const ki_objective *objective) { return objective->n_terms; }
 
+const char *ki_objective_term_name(const ki_objective *objective, size_t i) {
+    return objective->term[i].name;
+}
+
 size_t ki_objective_work_bytes(const ki_objective *objective) {
     return objective->work_peak > objective->work.peak_bytes ? objective->work_peak
                                                              : objective->work.peak_bytes;

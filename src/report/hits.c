@@ -117,13 +117,18 @@ static kith_status put_hit(painter *p, const kith_page_part *part, const kith_pa
 }
 
 static void put_legend(painter *p, const kith_page_part *part) {
-    bool is_explained = false;
-    for (int64_t i = 0; i < part->n_hits; i++) is_explained |= part->hits[i].why != NULL;
-    if (is_explained)
-        ki_buffer_put(p->to,
-                      "<p class=\"note\">Below the first hits: what of the query, and last what of the hit, "
-                      "matches. Yellow adds most to the score, blue takes from it; what is pale was not "
-                      "looked at.</p>\n");
+    const kith_explanation *why = NULL;
+    for (int64_t i = 0; i < part->n_hits && !why; i++) why = part->hits[i].why;
+    if (!why) return;
+    if (*why->estimate) {
+        ki_buffer_put(p->to, "<p class=\"note\">The colours are an estimate: ");
+        ki_buffer_escaped(p->to, why->estimate);
+        ki_buffer_put(p->to, ".</p>\n");
+    }
+    ki_buffer_put(p->to,
+                  "<p class=\"note\">Below the first hits: what of the query, and last what of the hit, "
+                  "matches. Yellow adds most to the score, blue takes from it; what is pale was not "
+                  "looked at.</p>\n");
 }
 
 static kith_status put_part(painter *p, const kith_page_part *part) {
@@ -150,7 +155,7 @@ static void put_head(painter *p) {
     ki_buffer *to = p->to;
     ki_page_begin(to);
     ki_buffer_escaped(to, p->page->title);
-    ki_buffer_put(to, " · kith search");
+    ki_buffer_put(to, " · kith");
     ki_page_style(to);
     ki_buffer_put(to, "%s</style>\n</head>\n<body>\n<header>\n<h1>", style);
     ki_buffer_escaped(to, p->page->title);

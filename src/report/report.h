@@ -77,4 +77,7 @@ void ki_page_style(ki_buffer *to);
 /* Lines, NULL-ended. */
 extern const char *const ki_report_style[], *const ki_report_script[];
 
+/* model_card.c: MODEL.md from a card and the recipe's text (NULL: none). */
+kith_status ki_model_card_make(const kith_card *card, const char *recipe, ki_buffer *to, kith_error *err);
+
 #endif

@@ -8,6 +8,7 @@
 #include "base/option.h"
 #include "base/text.h"
 #include "io/yaml.h"
+#include "reproduce/grid.h"
 
 typedef struct top {
     const char *title;
@@ -39,6 +40,9 @@ static const ki_option row_options[] = {
     KI_OPTION_TREE(ki_list_row, paper, "{}", "R@1 by source", "ours"),
     KI_OPTION_REAL(ki_list_row, pytorch, NAN, 0, 100, "R@1 of an independent loop", "ours"),
     KI_OPTION_REAL(ki_list_row, target, NAN, 0, 100, "R@1 to reach", "ours"),
+    KI_OPTION_TREE(ki_list_row, grid, "{}", "keys with lists of values: all combinations are run", "ours"),
+    KI_OPTION_TREE(ki_list_row, halving, "{}", "of the grid: {keep: 1/3, steps: [100, 300, 900]}", "ours"),
+    KI_OPTION_TEXT(ki_list_row, by, "map_at_r", "what decides about a grid, of validation classes", "ours"),
     KI_OPTION_END};
 
 static const ki_option pass_options[] = {
@@ -93,6 +97,7 @@ static kith_status read_items(ki_list *list, const ki_value *items, const char *
                        ki_value_describe(items, found, sizeof found));
     char *array = ki_arena_alloc(&list->arena, items->n_items, size);
     if (!array) return ki_fail_memory(err, items->n_items * size, what);
+    memset(array, 0, items->n_items * size);
     for (const ki_value *v = items->first; v; v = v->next, ++*ret_n) {
         if (v->kind != KI_VALUE_MAP)
             return ki_fail(err, KITH_EFORMAT, "line %d: an item of %s is %s; wanted a map", v->line, what,
@@ -182,6 +187,10 @@ static kith_status check_row(const ki_list *list, size_t i, kith_error *err) {
                        r->name);
     if (*r->table && !ki_list_table_of(list, r))
         return ki_fail(err, KITH_EFORMAT, "%s: there is no table %s", r->name, r->table);
+    if (strncmp(r->by, "recall.", 7) != 0 && strcmp(r->by, "map_at_r") != 0 &&
+        strcmp(r->by, "r_precision") != 0)
+        return ki_fail(err, KITH_EFORMAT, "%s: by is '%.40s'; wanted map_at_r, r_precision or recall.K",
+                       r->name, r->by);
     KI_TRY(check_texts(r->set, "set", r->name, err));
     return check_numbers(r->paper, "paper", r->name, err);
 }
@@ -271,6 +280,7 @@ static kith_status read_all(ki_list *list, const ki_value *root, kith_error *err
     list->set = t.set;
     KI_TRY(check_texts(t.set, "set", "list", err));
     KI_TRY(read_items(list, t.rows, "rows", row_options, sizeof *list->row, &list->row, &list->n_rows, err));
+    KI_TRY(ki_grid_expand(list, err));
     KI_TRY(read_items(list, t.order, "order", pass_options, sizeof *list->pass, &list->pass, &list->n_passes,
                       err));
     KI_TRY(read_items(list, t.tables, "tables", table_options, sizeof *list->table, &list->table,

@@ -11,6 +11,8 @@
 #include "base/value.h"
 #include "kith/experimental/reproduce.h"
 
+typedef struct ki_list_grid ki_list_grid; /* reproduce/grid.h */
+
 /* Percentages are R@1; NaN: none. */
 typedef struct ki_list_row {
     const char *name, *recipe; /* recipe: "": as the name */
@@ -20,6 +22,11 @@ typedef struct ki_list_row {
     const ki_value *set;   /* list of "key=value", or NULL */
     const ki_value *paper; /* map from source to percent, or NULL */
     double pytorch, target;
+    const ki_value *grid, *halving; /* in the file alone: such a row becomes many */
+    const char *by;
+    /* One of those: which combination of which grid, and in which round of halving. NULL: an ordinary row. */
+    const ki_list_grid *in;
+    size_t setting, rung;
 } ki_list_row;
 
 typedef struct ki_list_pass {
@@ -81,7 +88,8 @@ typedef struct ki_list {
     ki_list_curve *curve;
     ki_list_summary summary;
     ki_list_gains gains;
-    size_t n_rows, n_passes, n_tables, n_orders, n_curves;
+    ki_list_grid *grid;
+    size_t n_rows, n_passes, n_tables, n_orders, n_curves, n_grids;
 } ki_list;
 
 /* Every key is checked, and every name of a row, a table or a group that is used must be there. */

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "data/dataset/dataset.h"
 #include "kith/experimental/reproduce.h"
+#include "reproduce/grid.h"
 #include "reproduce/sample.h"
 #include "train/folder.h"
 
@@ -559,6 +560,7 @@ static void put_failures(const page *p) {
 static kith_status put_page(const page *p, kith_error *err) {
     KI_TRY(put_head(p, err));
     for (size_t i = 0; i < p->list.n_tables; i++) put_table(p, &p->list.table[i]);
+    KI_TRY(ki_grids_put(&p->list, &p->all, p->to, err));
     put_habit(p);
     KI_TRY(put_gains(p, err));
     put_orders(p);

@@ -16,12 +16,9 @@
 #include "io/lock.h"
 #include "io/yaml.h"
 #include "kith/experimental/reproduce.h"
-#include "reproduce/list.h"
-#include "reproduce/outcome.h"
+#include "reproduce/grid.h"
+#include "reproduce/one_run.h"
 #include "reproduce/page.h"
-#include "train/run.h"
-
-enum { MOST_SETS = 128 };
 
 KI_OPTIONS_INIT(kith_reproduce_options, .seeds = 3)
 
@@ -32,17 +29,12 @@ kith_status ki_reproduce_check(const kith_reproduce_options *o, kith_error *err)
 
 /* ---- which runs, in which order ---- */
 
-typedef struct job {
-    const ki_list_row *row;
-    int64_t seed;
-} job;
-
 typedef struct reproduction {
     const kith_reproduce_options *options;
     kith_reproduce_paths at;
     ki_list list;
     ki_outcomes there; /* when the call began */
-    job *job;
+    ki_job *job;
     size_t n_jobs, jobs_capacity;
     kith_reproduce_summary *summary;
     double began;
@@ -79,13 +71,14 @@ static bool is_wanted(const reproduction *r, const ki_list_row *row) {
     return false;
 }
 
-static kith_status add_job(reproduction *r, const ki_list_row *row, int64_t seed, kith_error *err) {
+static kith_status add_job(reproduction *r, const ki_list_row *row, int64_t seed, size_t pass,
+                           kith_error *err) {
     if (*row->of || !is_wanted(r, row)) return KITH_OK;
     for (size_t i = 0; i < r->n_jobs; i++) {
         if (r->job[i].row == row && r->job[i].seed == seed) return KITH_OK;
     }
     KI_TRY(ki_grow(&r->job, &r->jobs_capacity, r->n_jobs + 1, sizeof *r->job, "runs", err));
-    r->job[r->n_jobs++] = (job){row, seed};
+    r->job[r->n_jobs++] = (ki_job){row, seed, pass};
     return KITH_OK;
 }
 
@@ -96,21 +89,29 @@ static bool is_in_pass(const ki_list_pass *pass, const ki_list_row *row) {
     return false;
 }
 
-static kith_status add_pass(reproduction *r, const ki_list_pass *pass, kith_error *err) {
+static kith_status add_pass(reproduction *r, const ki_list_pass *pass, size_t number, kith_error *err) {
     int64_t n = r->options->seeds, said = 0;
+    size_t n_rungs = 1;
     if (pass && ki_parse_int64(pass->seeds, &said) && said < n) n = said;
-    for (int64_t k = 0; k < n; k++) {
-        for (size_t i = 0; i < r->list.n_rows; i++) {
-            const ki_list_row *row = &r->list.row[i];
-            if (!pass || is_in_pass(pass, row)) KI_TRY(add_job(r, row, r->options->seed_from + k, err));
+    for (size_t i = 0; i < r->list.n_grids; i++) {
+        if (r->list.grid[i].n_rungs > n_rungs) n_rungs = r->list.grid[i].n_rungs;
+    }
+    /* A round of halving wants all seeds of the one before. */
+    for (size_t rung = 0; rung < n_rungs; rung++) {
+        for (int64_t k = 0; k < n; k++) {
+            for (size_t i = 0; i < r->list.n_rows; i++) {
+                const ki_list_row *row = &r->list.row[i];
+                if (row->rung == rung && (!pass || is_in_pass(pass, row)))
+                    KI_TRY(add_job(r, row, r->options->seed_from + k, number, err));
+            }
         }
     }
     return KITH_OK;
 }
 
 static kith_status plan(reproduction *r, kith_error *err) {
-    for (size_t i = 0; i < r->list.n_passes; i++) KI_TRY(add_pass(r, &r->list.pass[i], err));
-    if (r->list.n_passes == 0) KI_TRY(add_pass(r, NULL, err));
+    for (size_t i = 0; i < r->list.n_passes; i++) KI_TRY(add_pass(r, &r->list.pass[i], i, err));
+    if (r->list.n_passes == 0) KI_TRY(add_pass(r, NULL, 0, err));
     r->summary->n = (int)r->n_jobs;
     if (r->n_jobs > 0) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "no row of %s matches '%.80s'", r->options->list,
@@ -120,112 +121,24 @@ static kith_status plan(reproduction *r, kith_error *err) {
 
 /* ---- one run ---- */
 
-typedef struct run {
-    const job *job;
-    ki_recipe *recipe;
-    const char *set[MOST_SETS];
-    size_t n_sets;
-    const char *recorded[MOST_SETS]; /* those that say more than where files lie */
-    ki_origin origin;
-    char seed_text[40];
-    ki_path folder, result, failure, claim;
-    int claimed; /* the claim's file, locked; -1: none */
-} run;
-
-static bool is_of_machine(const char *set) {
-    static const char *const keys[] = {"data.root=",  "model.weights=", "loader.",
-                                       "checkpoint.", "threads=",       "log_every="};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        if (strncmp(set, keys[i], strlen(keys[i])) == 0) return true;
-    }
-    return false;
-}
-
-static void hash_text(const char *text, char ret[65]) {
-    kith_hash hash = {0};
-    kith_hash_add(&hash, text, strlen(text));
-    kith_hash_finish(&hash, ret);
-}
-
-/* What decides numbers, wherever the files lie and whatever the seed. */
-static kith_status hash_experiment(run *u, const char *path, kith_error *err) {
-    ki_recipe *plain = NULL;
-    size_t n = u->n_sets;
-    const char *sets[MOST_SETS + 3];
-    memcpy(sets, u->set, n * sizeof *sets);
-    sets[n++] = "seed=0";
-    sets[n++] = "data.root=anywhere";
-    if (*u->recipe->model.weights) sets[n++] = "model.weights=anywhere";
-    KI_TRY(ki_recipe_read(&(ki_recipe_source){.path = path, .sets = sets, .n_sets = n}, &plain, err));
-    hash_text(ki_recipe_identity(plain), u->origin.experiment);
-    ki_recipe_free(plain);
-    return KITH_OK;
-}
-
-static kith_status check_recipe(const ki_recipe *recipe, kith_error *err) {
-    if (recipe->eval.select == KI_SELECT_TEST)
-        return ki_fail(
-            err, KITH_EINVAL,
-            "eval.select is test; wanted validation or last: a reproduction chooses nothing on test classes");
-    if (recipe->folds > 1 || recipe->seeds > 1)
-        return ki_fail(err, KITH_EINVAL,
-                       "the recipe has folds or seeds; wanted a recipe of one run (--seeds repeats it)");
-    return KITH_OK;
-}
-
-static kith_status add_set(run *u, const char *set, kith_error *err) {
-    if (u->n_sets + 1 >= MOST_SETS) return ki_fail(err, KITH_EINVAL, "more than %d overrides", MOST_SETS);
-    u->set[u->n_sets++] = set;
-    if (!is_of_machine(set)) u->recorded[u->origin.n_sets++] = set;
-    return KITH_OK;
-}
-
-static kith_status open_run(const reproduction *r, run *u, kith_error *err) {
-    const ki_list_row *row = u->job->row;
-    const kith_reproduce_options *o = r->options;
-    const long long seed = (long long)u->job->seed;
-    ki_path path;
-    char whole[65];
-    u->origin = (ki_origin){.row = row->name,
-                            .recipe = *row->recipe ? row->recipe : row->name,
-                            .seed = u->job->seed,
-                            .sets = u->recorded};
-    KI_TRY(ki_path_print(&u->result, err, "%s/%s-seed%lld.json", r->at.out, row->name, seed));
-    KI_TRY(ki_path_print(&u->failure, err, "%s/%s-seed%lld.failed.json", r->at.out, row->name, seed));
-    KI_TRY(ki_path_print(&path, err, "%s/%s.yaml", r->list.folder, u->origin.recipe));
-    const ki_list_table *table = ki_list_table_of(&r->list, row);
-    const ki_value *const sets[] = {r->list.set, table ? table->set : NULL, row->set};
-    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
-        for (const ki_value *v = sets[i] ? sets[i]->first : NULL; v; v = v->next)
-            KI_TRY(add_set(u, v->text, err));
-    }
-    for (int64_t i = 0; i < o->n_sets; i++) KI_TRY(add_set(u, o->sets[i], err));
-    ki_snprintf(u->seed_text, sizeof u->seed_text, "seed=%lld", seed);
-    u->set[u->n_sets++] = u->seed_text;
-    KI_TRY(ki_recipe_read(&(ki_recipe_source){.path = path.s, .sets = u->set, .n_sets = u->n_sets},
-                          &u->recipe, err));
-    KI_TRY(check_recipe(u->recipe, err));
-    KI_TRY(kith_file_hash(path.s, u->origin.recipe_hash, err));
-    KI_TRY(hash_experiment(u, path.s, err));
-    /* A folder of its own for every recipe: an interrupted run is resumed only when it is this one. */
-    hash_text(ki_recipe_identity(u->recipe), whole);
-    KI_TRY(ki_path_print(&u->folder, err, "%s/%s-seed%lld-%.8s", r->at.runs, row->name, seed, whole));
-    return ki_path_print(&u->claim, err, "%s.claim", u->folder.s);
+static ki_jobs jobs_of(const reproduction *r) {
+    return (ki_jobs){
+        .options = r->options, .at = &r->at, .list = &r->list, .job = r->job, .n_jobs = r->n_jobs};
 }
 
 /* A run is one process's from before it is looked for until its result is there. *ret_is_mine false: another's. */
-static kith_status claim(run *u, bool *ret_is_mine, kith_error *err) {
+static kith_status claim(ki_run *u, bool *ret_is_mine, kith_error *err) {
     return ki_lock_try(u->claim.s, &u->claimed, ret_is_mine, err);
 }
 
-static void give_back(run *u, bool is_mine) {
+static void give_back(ki_run *u, bool is_mine) {
     if (u->claimed < 0) return;
     if (is_mine && ki_is_file("%s", u->result.s)) unlink(u->claim.s); /* nobody will want it again */
     close(u->claimed);
 }
 
 static int tell(const reproduction *r, const kith_reproduce_event *event) {
-    const job *j = &r->job[r->number];
+    const ki_job *j = &r->job[r->number];
     kith_reproduce_event e = *event;
     if (!r->options->notify) return 0;
     e.row = j->row->name;
@@ -269,7 +182,7 @@ static void learn_time(reproduction *r, double wall, double steps) {
 }
 
 /* Seconds the run should take: by the slowest step of its recipe so far, or else of all; 0: not known. */
-static double guess_seconds(const reproduction *r, const run *u) {
+static double guess_seconds(const reproduction *r, const ki_run *u) {
     double most = 0;
     for (size_t i = 0; i < r->there.n; i++) {
         const ki_outcome *o = &r->there.item[i];
@@ -281,7 +194,7 @@ static double guess_seconds(const reproduction *r, const run *u) {
 }
 
 /* The result of a run as a file of its own, by the first rank. */
-static kith_status keep(reproduction *r, const run *u, const ki_train_result *result, kith_error *err) {
+static kith_status keep(reproduction *r, const ki_run *u, const ki_train_result *result, kith_error *err) {
     const ki_scores *scores = result->test.is_there ? &result->test : &result->validation;
     if (!scores->is_there)
         return ki_fail(err, KITH_EINVAL, "there are neither test nor validation classes to score");
@@ -296,7 +209,7 @@ static kith_status keep(reproduction *r, const run *u, const ki_train_result *re
     return KITH_OK;
 }
 
-static kith_status train(reproduction *r, run *u, kith_error *err) {
+static kith_status train(reproduction *r, ki_run *u, kith_error *err) {
     ki_train_result result;
     const ki_train_options options = {.recipe = u->recipe,
                                       .folder = u->folder.s,
@@ -315,7 +228,7 @@ static kith_status train(reproduction *r, run *u, kith_error *err) {
 }
 
 /* The hash of the run's data as it is now, in r->data_hash. Rows mostly share their data: it is opened once. */
-static kith_status hash_data(reproduction *r, const run *u, kith_error *err) {
+static kith_status hash_data(reproduction *r, const ki_run *u, kith_error *err) {
     char *text = NULL;
     kith_dataset *set = NULL;
     kith_error ignored = {0};
@@ -334,7 +247,7 @@ static kith_status hash_data(reproduction *r, const run *u, kith_error *err) {
     return KITH_OK;
 }
 
-static kith_status look_at(reproduction *r, run *u, const ki_outcome *there, bool *ret_is_over,
+static kith_status look_at(reproduction *r, ki_run *u, const ki_outcome *there, bool *ret_is_over,
                            kith_error *err) {
     kith_reproduce_event_kind kind = KITH_REPRODUCE_SKIPPED;
     int64_t *count = &r->summary->n_skipped;
@@ -361,7 +274,7 @@ static kith_status look_at(reproduction *r, run *u, const ki_outcome *there, boo
 }
 
 /* Is the result there? *ret_is_over: nothing is to be done. */
-static kith_status look(reproduction *r, run *u, bool *ret_is_over, kith_error *err) {
+static kith_status look(reproduction *r, ki_run *u, bool *ret_is_over, kith_error *err) {
     ki_arena arena = {0};
     ki_outcome there = {0};
     *ret_is_over = false;
@@ -377,7 +290,7 @@ static bool is_late(reproduction *r, double seconds) {
     return ki_seconds_now() - r->began + seconds > 60 * r->options->minutes;
 }
 
-static kith_status fail_run(reproduction *r, const run *u, const kith_error *why, kith_error *err) {
+static kith_status fail_run(reproduction *r, const ki_run *u, const kith_error *why, kith_error *err) {
     r->summary->n_failed++;
     if (!ki_comm_is_first(r->comm)) return KITH_OK;
     tell(r, &(kith_reproduce_event){.kind = KITH_REPRODUCE_FAILED, .text = why->message});
@@ -385,8 +298,25 @@ static kith_status fail_run(reproduction *r, const run *u, const kith_error *why
     return ki_outcome_write_failure(u->failure.s, &u->origin, why, err);
 }
 
+/* *ret_is_out: the job is left out of its grid, or has to wait. */
+static kith_status leave_out(reproduction *r, const ki_job *j, bool *ret_is_out, kith_error *err) {
+    const ki_jobs jobs = jobs_of(r);
+    ki_job missing = {0};
+    bool is_in = true;
+    KI_TRY(ki_halving_goes_on(&jobs, j, &is_in, &missing, err));
+    *ret_is_out = !is_in;
+    if (is_in) return KITH_OK;
+    char text[200] = "";
+    if (missing.row)
+        ki_snprintf(text, sizeof text, "%s-seed%lld", missing.row->name, (long long)missing.seed);
+    ++*(missing.row ? &r->summary->n_waiting : &r->summary->n_dropped);
+    tell(r, &(kith_reproduce_event){.kind = missing.row ? KITH_REPRODUCE_WAITS : KITH_REPRODUCE_DROPPED,
+                                    .text = text});
+    return KITH_OK;
+}
+
 /* Is the run to be done, now and here? The first rank decides. */
-static kith_status decide(reproduction *r, run *u, bool *ret_is_mine, bool *ret_runs, kith_error *err) {
+static kith_status decide(reproduction *r, ki_run *u, bool *ret_is_mine, bool *ret_runs, kith_error *err) {
     char stem[256];
     bool is_over = false;
     KI_TRY(claim(u, ret_is_mine, err));
@@ -412,12 +342,16 @@ static kith_status decide(reproduction *r, run *u, bool *ret_is_mine, bool *ret_
     return KITH_OK;
 }
 
-static kith_status do_job(reproduction *r, const job *j, kith_error *err) {
+static kith_status do_job(reproduction *r, const ki_job *j, kith_error *err) {
     kith_status status;
-    run u = {.job = j, .claimed = -1};
+    const ki_jobs jobs = jobs_of(r);
+    ki_run u = {.job = j, .claimed = -1};
     kith_error why = {0};
-    bool is_mine = false, runs = false;
-    status = ki_comm_agree(r->comm, open_run(r, &u, &why), &why);
+    bool is_mine = false, runs = false, is_out = false;
+    status = ki_comm_is_first(r->comm) ? leave_out(r, j, &is_out, err) : KITH_OK;
+    KI_CHECK(ki_comm_agree_on(r->comm, status, &is_out, err));
+    if (is_out) goto done;
+    status = ki_comm_agree(r->comm, ki_run_open(&jobs, j, &u, &why), &why);
     if (status == KITH_OK) {
         status = ki_comm_is_first(r->comm) ? decide(r, &u, &is_mine, &runs, err) : KITH_OK;
         KI_CHECK(ki_comm_agree_on(r->comm, status, &runs, err));

@@ -43,6 +43,9 @@ static kith_status check_options(const kith_index_options *o, kith_error *err) {
     if (o->exact_numbers < 0)
         return ki_fail(err, KITH_EINVAL, "exact_numbers is %lld; wanted 0 or more",
                        (long long)o->exact_numbers);
+    if (o->first < 0 || o->first > o->dim)
+        return ki_fail(err, KITH_EINVAL, "first is %lld values of %lld; wanted 1 to %lld, or 0 for all",
+                       (long long)o->first, (long long)o->dim, (long long)o->dim);
     if (o->n_columns < 0 || (o->n_columns > 0 && !o->columns))
         return ki_fail(err, KITH_EINVAL, "columns is NULL and n_columns %lld", (long long)o->n_columns);
     return KITH_OK;
@@ -62,7 +65,8 @@ kith_status kith_index_create(const char *path, const kith_index_options *option
                      .model = o.model ? o.model : "",
                      .preprocess = o.preprocess ? o.preprocess : "",
                      .recall = o.recall,
-                     .exact_numbers = o.exact_numbers};
+                     .exact_numbers = o.exact_numbers,
+                     .first = o.first < o.dim ? o.first : 0};
     for (int64_t i = 0; i < o.n_columns; i++) {
         if (!o.columns[i].name) {
             status = ki_fail(err, KITH_EINVAL, "column %lld has no name", (long long)i);
@@ -175,7 +179,8 @@ void kith_index_info_get(const kith_index *index, kith_index_info *ret_info) {
                                   .preprocess = m->preprocess,
                                   .recall_wanted = m->recall,
                                   .is_calibrated = m->calibration != NULL,
-                                  .n_excluded = m->n_excluded};
+                                  .n_excluded = m->n_excluded,
+                                  .first = m->first};
     index->store->type->info(index->store, ret_info);
 }
 

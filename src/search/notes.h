@@ -20,6 +20,7 @@ typedef enum ki_note {
     KI_NOTE_TAP,
     KI_NOTE_RESIZE,
     KI_NOTE_SIDE,     /* of the model's input, in pixels */
+    KI_NOTE_VIEWS,    /* of every image */
     KI_NOTE_MEASURED, /* of an index whose false-match rates come from its own labels: how many items it had
                          then, and an id that none of them had reached: "400 512" */
     KI_NOTE_PLACE,    /* where the index itself lay when it was first committed */

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/text.h"
 #include "io/run_paths.h"
+#include "io/tar_file.h"
 #include "search/index_handle.h"
 #include "search/notes.h"
 #include "search/roots.h"
@@ -108,8 +109,8 @@ kith_status ki_index_place_note_take(ki_index_place *p, const char *name, const 
 /* ---- looking ---- */
 
 static bool is_file_of(const char *path, int64_t bytes) {
-    struct stat info;
-    return stat(path, &info) == 0 && (bytes < 0 || info.st_size == bytes);
+    int64_t n = 0;
+    return ki_member_look(path, &n, NULL) && (bytes < 0 || n == bytes);
 }
 
 /* Is the file of an item here, in the old place, or there, in the new one? */

@@ -123,9 +123,10 @@ static ki_card_block with_data(ki_card_block block, const char *hash) {
 
 kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,
                                   const kith_intervals *intervals, const ki_per_query *queries,
-                                  const ki_variant_list *variants, kith_error *err) {
+                                  const ki_variant_list *variants, const kith_calibration *calibration,
+                                  kith_error *err) {
     const ki_recipe *r = run->recipe;
-    char test[65], validation[65];
+    char test[65], validation[65], views[64];
     ki_card_block items[KI_MOST_VARIANTS];
     variant_block borrowed[KI_MOST_VARIANTS];
     origin o;
@@ -141,6 +142,10 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
         with_data(ki_card_block_of("validation", &result->validation, r->k, r->n_k), validation),
         ki_card_block_of("untrained_validation", &run->at.untrained_validation, r->k, r->n_k),
         ki_card_block_of("seen", &result->seen, r->k, r->n_k)};
+    if (r->eval.views > 1) {
+        ki_snprintf(views, sizeof views, "mean of %lld views of every image", (long long)r->eval.views);
+        blocks[0].note = views;
+    }
     blocks[0].intervals = intervals;
     blocks[0].clustered = &result->clustered;
     blocks[0].per_query = queries;
@@ -171,7 +176,8 @@ kith_status ki_train_write_result(const ki_train_state *run, const ki_train_resu
                                    .n_variants = variants->n,
                                    .last = last,
                                    .n_last = N_OF(last),
-                                   .facts = &o.facts},
+                                   .facts = &o.facts,
+                                   .calibration = calibration},
                 err);
 }
 

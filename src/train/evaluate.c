@@ -1,5 +1,6 @@
 /* Judging between steps, and the choice of the best model. */
 #include "base/clock.h"
+#include "embed/views.h"
 #include "train/run.h"
 
 /* Each rank has let pass so many in its part. */
@@ -12,8 +13,9 @@ static kith_status check_bad(const ki_train_state *run, int64_t n, ki_vectors *a
     return ki_hint(err, KITH_EFORMAT, "look at the files with `kith data ROOT --check`");
 }
 
-kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
-                           const ki_describer *describer, ki_vectors *ret_vectors, kith_error *err) {
+static kith_status embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
+                         const ki_describer *describer, int64_t n_views, ki_vectors *ret_vectors,
+                         kith_error *err) {
     int64_t first = 0, n_own = 0;
     run->embedded_split = items == run->validation.item ? "validation"
                           : items == run->test.item     ? "test"
@@ -28,11 +30,22 @@ kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n,
                                       .most_bad = run->recipe->most_bad,
                                       .progress = ki_train_tell_busy,
                                       .user = run};
-    if (ki_comm_is_alone(run->comm)) return ki_embedder_items(run->embedder, &request, ret_vectors, err);
+    if (ki_comm_is_alone(run->comm))
+        return ki_views_items(run->embedder, &request, n_views, ret_vectors, err);
     ki_vectors own = {0};
-    const kith_status status = n_own ? ki_embedder_items(run->embedder, &request, &own, err) : KITH_OK;
+    const kith_status status = n_own ? ki_views_items(run->embedder, &request, n_views, &own, err) : KITH_OK;
     KI_TRY(ki_train_gather_vectors(run, status, &own, ret_vectors, err));
     return ki_train_agree(run, check_bad(run, n, ret_vectors, err), err);
+}
+
+kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
+                           const ki_describer *describer, ki_vectors *ret_vectors, kith_error *err) {
+    return embed(run, items, n, tap, describer, 1, ret_vectors, err);
+}
+
+kith_status ki_train_embed_judged(ki_train_state *run, const int64_t *items, int64_t n,
+                                  ki_vectors *ret_vectors, kith_error *err) {
+    return embed(run, items, n, "embedding", NULL, run->recipe->eval.views, ret_vectors, err);
 }
 
 static kith_status judge(ki_train_state *run, const ki_items *items, const char *split, ki_scores *ret_scores,
@@ -45,7 +58,7 @@ static kith_status judge(ki_train_state *run, const ki_items *items, const char 
     const double began = ki_seconds_now();
     if (run->description) KI_CHECK(ki_train_variants_judge(run, items, &scores, &variants, err));
     if (!scores.is_there) {
-        KI_CHECK(ki_train_embed(run, items->item, items->n, "embedding", NULL, &v, err));
+        KI_CHECK(ki_train_embed_judged(run, items->item, items->n, &v, err));
         status = ki_judge_scores(&v, r->k, r->n_k, run->comm, &scores, NULL, err);
     }
     scores.step = run->at.step;

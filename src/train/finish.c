@@ -178,7 +178,8 @@ static kith_status judge_test(ki_train_state *run, ki_vectors *test, ki_train_re
 
 static kith_status write_end(ki_train_state *run, ki_train_result *result, ki_vectors *test,
                              const kith_intervals *intervals, const ki_per_query *queries,
-                             const ki_variant_list *variants, kith_error *err) {
+                             const ki_variant_list *variants, const kith_calibration *calibration,
+                             kith_error *err) {
     if (!run->writes) return KITH_OK;
     /* Where the test classes are watched, the log has had this step's line. */
     if (run->test.n > 0 && !run->recipe->eval.watch_test)
@@ -186,7 +187,8 @@ static kith_status write_end(ki_train_state *run, ki_train_result *result, ki_ve
                                   &result->test, variants, err));
     KI_TRY(ki_train_write_pairs(run, test->n ? test : NULL, err));
     result->wall_seconds = ki_train_wall(run);
-    return ki_train_write_result(run, result, test->n ? intervals : NULL, queries, variants, err);
+    return ki_train_write_result(run, result, test->n ? intervals : NULL, queries, variants, calibration,
+                                 err);
 }
 
 kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, kith_error *err) {
@@ -205,11 +207,11 @@ kith_status ki_train_finish(ki_train_state *run, ki_train_result *ret_result, ki
     KI_CHECK(calibrate(run, &calibration, err));
     KI_CHECK(ki_train_agree(run, write_model(run, &calibration, err), err));
     if (run->test.n > 0) {
-        KI_CHECK(ki_train_embed(run, run->test.item, run->test.n, "embedding", NULL, &test, err));
+        KI_CHECK(ki_train_embed_judged(run, run->test.item, run->test.n, &test, err));
         KI_CHECK(ki_train_agree(run, judge_test(run, &test, &result, &intervals, &queries, err), err));
     }
     KI_CHECK(score_variants(run, result.step, &variants, err));
-    status = write_end(run, &result, &test, &intervals, &queries, &variants, err);
+    status = write_end(run, &result, &test, &intervals, &queries, &variants, &calibration, err);
     KI_CHECK(ki_train_agree(run, status, err));
     *ret_result = result;
 done:

@@ -15,6 +15,8 @@
  * a step are summed over ranks while backward still computes others, in buckets from the end of the slab of gradients, which
  * backward finishes first. All of this is in the recording, unless the ranks' way cannot be recorded.
  *
+ * A batch that is computed in chunks takes another way through the same recordings: learner_chunks.c.
+ *
  * Batches smaller than the full size (the last of an epoch, whole classes) and those of images of another side get a plan, an engine
  * and a recording of their own; a few are kept. Their activations lie where those of the largest batch do. */
 #include <math.h>
@@ -82,16 +84,18 @@ kith_status ki_learner_read(ki_learner *l, ki_learner_values *ret, kith_error *e
 }
 
 kith_status ki_learner_embedding(ki_learner *l, ki_real *ret, kith_error *err) {
-    return l->n_last > 0 ? ki_plan_read(l->now->plan, ki_tap_name(KI_TAP_EMBEDDING), ret, err) : KITH_OK;
+    if (l->n_last == 0) return KITH_OK;
+    if (l->settings.chunk) return ki_chunks_embedding(l, ret, err);
+    return ki_plan_read(l->pass->plan, ki_tap_name(KI_TAP_EMBEDDING), ret, err);
 }
 
 /* ---- a micro-batch ---- */
 
 /* The part of the embedding's gradient that goes no further than the embedding layer. */
-static kith_status add_stopped(const ki_learner *l, const ki_course *c, kith_error *err) {
+static kith_status add_stopped(const ki_learner *l, const ki_pass *p, kith_error *err) {
     const ki_learner_settings *s = &l->settings;
-    if (!l->stopped || !c->plan) return KITH_OK;
-    KI_TRY(s->backend->type->kernels.linear_grad(s->backend, &c->pooled_edge, c->pooled, l->stopped,
+    if (!l->stopped || !p->plan) return KITH_OK;
+    KI_TRY(s->backend->type->kernels.linear_grad(s->backend, &p->pooled_edge, p->pooled, l->stopped,
                                                  s->net->embedding, l->weight->diff,
                                                  l->bias ? l->bias->diff : NULL, err));
     ki_backend_note(s->backend, "linear backward", 0);
@@ -105,35 +109,51 @@ static void add_by_weight(const ki_learner *l) {
     }
 }
 
-static kith_status queue_batch(void *user, kith_error *err) {
-    ki_learner *l = user;
+kith_status ki_learner_queue_backward(ki_learner *l, kith_error *err) {
     const ki_learner_settings *s = &l->settings;
-    ki_course *c = l->now;
-    const bool sums = l->comm && l->is_last, is_host = s->backend->type->is_host;
-    if (c->plan) KI_TRY(ki_plan_forward(c->plan, err));
-    for (int t = 0; t < s->n_teachers && c->plan; t++) KI_TRY(ki_plan_forward(c->taught[t], err));
-    KI_TRY(l->engine_type->evaluate(c->engine, err));
-    ki_backend_note(s->backend, "objective", 0);
+    const ki_pass *p = l->pass;
+    const bool is_host = s->backend->type->is_host;
     l->unsummed = ki_params_trained_n(s->params);
-    if (sums) KI_TRY(l->engine_type->sum_diffs(c->engine, err));
     /* Backward may send the layer's gradient to other ranks as soon as it has it. The host sends everything at the end, and has
      * always added in this order: sums of floats depend on it. */
-    if (!is_host) KI_TRY(add_stopped(l, c, err));
-    if (c->plan) KI_TRY(ki_plan_backward(c->plan, err));
+    if (!is_host) KI_TRY(add_stopped(l, p, err));
+    if (p->plan) KI_TRY(ki_plan_backward(p->plan, err));
     add_by_weight(l);
-    if (is_host) KI_TRY(add_stopped(l, c, err));
-    if (!sums) return KITH_OK;
+    if (is_host) KI_TRY(add_stopped(l, p, err));
+    if (!l->comm || !l->is_last) return KITH_OK;
     KI_TRY(ki_device_comm_sum(l->comm, ki_params_diffs(s->params), l->unsummed, err));
     KI_TRY(ki_device_comm_settle(l->comm, err));
     ki_backend_note(s->backend, "sum over ranks", 0);
     return KITH_OK;
 }
 
-static kith_status run(ki_learner *l, ki_recording *recording, ki_recording_fn queue, kith_error *err) {
+static kith_status queue_batch(void *user, kith_error *err) {
+    ki_learner *l = user;
+    const ki_learner_settings *s = &l->settings;
+    ki_course *c = l->now;
+    const ki_pass *p = l->pass;
+    if (p->plan) KI_TRY(ki_plan_forward(p->plan, err));
+    for (int t = 0; t < s->n_teachers && p->plan; t++) KI_TRY(ki_plan_forward(p->taught[t], err));
+    KI_TRY(l->engine_type->evaluate(c->engine, err));
+    ki_backend_note(s->backend, "objective", 0);
+    if (l->comm && l->is_last) KI_TRY(l->engine_type->sum_diffs(c->engine, err));
+    return ki_learner_queue_backward(l, err);
+}
+
+kith_status ki_learner_run(ki_learner *l, ki_recording *recording, ki_recording_fn queue, kith_error *err) {
     ki_backend *backend = l->settings.backend;
     /* The recording refreshes the kernels' copies of weights every time. */
     if (ki_recording_is_due(recording, backend)) ki_params_touch(l->settings.params);
     return ki_recording_run(recording, backend, queue, l, err);
+}
+
+/* A batch that the network computes at once. */
+static kith_status add_whole(ki_learner *l, const ki_feed_batch *batch, bool is_last, kith_error *err) {
+    ki_pass *p = &l->now->pass[0];
+    l->is_last = is_last;
+    l->pass = p;
+    KI_TRY(ki_feed_bring(l->feed, batch, &p->input_edge, p->input, err));
+    return ki_learner_run(l, &l->now->recording[is_last], queue_batch, err);
 }
 
 /* Over ranks a device wants an image on each; the host can do without. */
@@ -170,15 +190,14 @@ kith_status ki_learner_add(ki_learner *l, const ki_learner_batch *batch, uint64_
         .data = batch->data,
         .window = batch->window,
         .label = batch->label,
-        .view = l->now->view,
+        .view = l->now->pass[0].view,
         .side = s->sides.n ? side : 0,
         .number = {[KI_LEARNER_FORWARD] = step * (uint64_t)s->n_micro + (uint64_t)micro,
                    [KI_LEARNER_FIRST] = (uint64_t)first,
                    [KI_LEARNER_STEP] = step}};
-    l->is_last = micro + 1 == s->n_micro;
+    const bool is_last = micro + 1 == s->n_micro;
     l->n_last = n;
-    KI_TRY(ki_feed_bring(l->feed, &feed, &l->now->input_edge, l->now->input, err));
-    KI_TRY(run(l, &l->now->recording[l->is_last], queue_batch, err));
+    KI_TRY(s->chunk ? ki_chunks_add(l, &feed, is_last, err) : add_whole(l, &feed, is_last, err));
     /* The device now works on this batch, so there is time to look at the one before. */
     KI_TRY(ki_learner_collect(l, err));
     if (micro == 0) {
@@ -248,7 +267,7 @@ kith_status ki_learner_update(ki_learner *l, double lr, kith_error *err) {
     l->n_added = 0;
     KI_TRY(ki_optim_tick(l->optim, lr, err));
     if (l->average) KI_TRY(ki_average_tick(l->average, ki_optim_steps(l->optim), err));
-    KI_TRY(run(l, &l->update, queue_update, err));
+    KI_TRY(ki_learner_run(l, &l->update, queue_update, err));
     KI_TRY(l->queues->copy(backend, KI_QUEUE_MAIN, l->sums, ki_optim_sums(l->optim),
                            (size_t)ki_optim_n_runs(l->optim) * sizeof *l->sums, err));
     KI_TRY(l->queues->mark_set(backend, l->summed, KI_QUEUE_MAIN, err));
@@ -267,7 +286,7 @@ kith_status ki_learner_swap(ki_learner *l, kith_error *err) {
 
 /* ---- for others ---- */
 
-const ki_plan *ki_learner_plan(const ki_learner *l) { return l->course[0].plan; }
+const ki_plan *ki_learner_plan(const ki_learner *l) { return l->course[0].pass[0].plan; }
 
 ki_engine *ki_learner_engine(const ki_learner *l) { return l->course[0].engine; }
 

@@ -13,6 +13,9 @@
  * times as large if the objective is a mean over items and items do not influence each other (no batch
  * statistics, no pairs across micro-batches).
  *
+ * With settings.chunk a micro-batch may be larger than memory has room for: the network computes so many images at a time, twice,
+ * and the objective sees all of them at once (learner_chunks.c). The gradients are those of the whole micro-batch up to rounding.
+ *
  * A learner is used by one thread at a time. After the first step of a batch size nothing is allocated. */
 #ifndef KI_LEARNER_H
 #define KI_LEARNER_H
@@ -41,6 +44,7 @@ typedef struct ki_learner_settings {
     int64_t whole;               /* over ranks: the most images of a whole micro-batch */
     int64_t bucket;              /* over ranks: gradients summed at a time, at least; 0: 4 MiB of them */
     int n_micro;                 /* micro-batches of a step */
+    int64_t chunk;               /* images that the network computes at once; 0: all of a micro-batch */
     ki_batch_format format;
     const kith_transform *transform; /* bytes: order, scale, mean and std; borrowed for the call */
     bool frozen_bn;                  /* batch norms use and keep their running statistics */
@@ -89,6 +93,7 @@ typedef struct ki_learner_values {
     uint64_t bad_step;
 } ki_learner_values;
 
+/* KITH_EINVAL: in chunks, a network whose batch norms use the batch's statistics. */
 kith_status ki_learner_new(const ki_learner_settings *settings, ki_learner **ret_learner, kith_error *err);
 void ki_learner_free(ki_learner *learner); /* NULL is fine */
 /* Of a job that is lost: forget what is recorded for the device, without waiting for it. NCCL's end waits for recordings that
@@ -127,7 +132,7 @@ kith_status ki_learner_load(ki_learner *learner, const kith_tensors *tensors, ki
  * rank that has not. Every rank calls it; without ranks nothing is looked at. */
 kith_status ki_learner_check_ranks(ki_learner *learner, kith_error *err);
 
-/* The plan of a full batch, for its figures. */
+/* The plan of a full batch or, in chunks, of a full chunk; for its figures. */
 const ki_plan *ki_learner_plan(const ki_learner *learner);
 
 /* Copy the objective's values to the host, from where the learner works on them, and back after a change. */

@@ -15,17 +15,37 @@ enum { KI_LEARNER_MOST_TERMS = 64 };
  * and the step. */
 enum { KI_LEARNER_FORWARD, KI_LEARNER_FIRST, KI_LEARNER_STEP };
 
-/* What batches of one size need. */
-typedef struct ki_course {
+/* What is recorded of a chunk: TEACH is what the teachers say, and LAST is the backward that completes a step. */
+enum { KI_PASS_FORWARD, KI_PASS_TEACH, KI_PASS_BACKWARD, KI_PASS_LAST, KI_PASS_N };
+
+/* Images that the network computes at once: a whole batch or, with settings.chunk, a part of one. */
+typedef struct ki_pass {
+    int64_t n;     /* images */
     ki_plan *plan; /* NULL: over ranks, this one has no image of such a batch */
-    ki_engine *engine;
     ki_edge input_edge, pooled_edge;
     void *input, *pooled;
     ki_plan *taught[KI_MOST_TEACHERS]; /* the teachers' plans, and where these have their inputs */
     ki_feed_place view[KI_MOST_TEACHERS];
-    ki_recording
-        recording[2]; /* forward, objective, backward; the second: of the last micro-batch of a step */
+    ki_engine_batch at; /* taps and gradients at taps of these images */
+    ki_recording recording[KI_PASS_N];
+} ki_pass;
+
+/* What batches of one size need. */
+typedef struct ki_course {
+    /* The batch. In chunks: a full one, and the last one if that is smaller (n 0: it is not). */
+    ki_pass pass[2];
+    ki_engine *engine;
+    /* Forward, objective, backward; in chunks: the objective alone. The second: of the last micro-batch of a step. */
+    ki_recording recording[2];
 } ki_course;
+
+/* In chunks: what the objective reads and writes of a whole batch, in the backend's memory. */
+typedef struct ki_learner_rows {
+    int32_t *label;
+    void *value[KI_N_TAPS], *diff[KI_N_TAPS];
+    size_t bytes[KI_N_TAPS]; /* of each */
+    ki_real *stopped;
+} ki_learner_rows;
 
 /* Means are made of them when they are read. */
 typedef struct ki_learner_sums {
@@ -55,10 +75,12 @@ struct ki_learner {
     ki_course course
         [KI_MOST_SIZED];  /* by place of `sized`; the first is for full batches, and has what engines learn */
     ki_course *now, *due; /* of the last micro-batch; the one whose engine has unread values, or NULL */
+    ki_pass *pass;        /* of `now`: what the network computes */
+    ki_learner_rows rows;
     int64_t n_last;       /* images of the last micro-batch here */
     ki_device_comm *comm; /* NULL: one process */
     int64_t unsummed;     /* gradients before this number are not summed yet */
-    bool is_last;         /* micro-batch of its step */
+    bool is_last;         /* of its step: the micro-batch or chunk */
     bool is_queued;       /* batches are not recorded */
     bool has_parts;       /* some parameters are shared out over ranks */
     ki_recording update;
@@ -70,7 +92,7 @@ struct ki_learner {
     bool is_swapped;               /* the network has the averages, and `average` what it learnt */
     const ki_param *weight, *bias; /* of the embedding layer; bias may be NULL */
     ki_feed *feed;
-    ki_real *stopped; /* backend memory [batch, dim]; NULL: no term stops at the embedding */
+    ki_real *stopped; /* backend memory [of a pass, dim]; NULL: no term stops at the embedding */
     /* The host: the objective's own gradient of the layer's weights, zero between micro-batches. NULL: it is added where it belongs
      * at once. */
     ki_real *by_weight;
@@ -92,6 +114,20 @@ kith_status ki_learner_course(ki_learner *learner, int64_t m, int64_t side, bool
 
 /* learner.c: add the values of the previous micro-batch, which the device has finished or is about to finish. */
 kith_status ki_learner_collect(ki_learner *learner, kith_error *err);
+
+/* learner.c: run it, or launch what was recorded of it; and the backward of l->pass, from the gradients at its taps. */
+kith_status ki_learner_run(ki_learner *learner, ki_recording *recording, ki_recording_fn queue,
+                           kith_error *err);
+kith_status ki_learner_queue_backward(ki_learner *learner, kith_error *err);
+
+/* learner_chunks.c: the images of a pass at most; where the engine of whole batches of n images (here) has its rows; a batch from
+ * its forward to its backward; its embeddings. */
+int64_t ki_learner_pass_most(const ki_learner_settings *settings);
+kith_status ki_chunks_place(ki_learner *learner, const ki_course *course, int64_t n, ki_engine_batch *batch,
+                            kith_error *err);
+kith_status ki_chunks_add(ki_learner *learner, const ki_feed_batch *batch, bool is_last, kith_error *err);
+kith_status ki_chunks_embedding(ki_learner *learner, ki_real *ret_embedding, kith_error *err);
+void ki_chunks_release(ki_learner *learner);
 
 /* learner_state.c */
 void ki_learner_copies_release(ki_learner_copies *copies);

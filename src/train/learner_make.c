@@ -11,7 +11,11 @@
 enum { BUCKET = 1 << 20 };
 
 static void course_drop_recordings(const ki_learner *l, ki_course *c) {
-    for (int i = 0; i < 2; i++) ki_recording_release(&c->recording[i], l->settings.backend);
+    for (int i = 0; i < 2; i++) {
+        ki_recording_release(&c->recording[i], l->settings.backend);
+        for (int r = 0; r < KI_PASS_N; r++)
+            ki_recording_release(&c->pass[i].recording[r], l->settings.backend);
+    }
 }
 
 /* CUDA frees a recording that still runs when it has ended. */
@@ -25,8 +29,10 @@ void ki_learner_drop_recordings(ki_learner *l) {
 static void course_release(const ki_learner *l, ki_course *c) {
     course_drop_recordings(l, c);
     if (l->engine_type) l->engine_type->close(c->engine);
-    for (int t = 0; t < KI_MOST_TEACHERS; t++) ki_plan_free(c->taught[t]);
-    ki_plan_free(c->plan);
+    for (int i = 1; i >= 0; i--) { /* the smaller one may use the larger one's memory */
+        for (int t = 0; t < KI_MOST_TEACHERS; t++) ki_plan_free(c->pass[i].taught[t]);
+        ki_plan_free(c->pass[i].plan);
+    }
     *c = (ki_course){0};
 }
 
@@ -41,6 +47,7 @@ void ki_learner_free(ki_learner *l) {
     ki_free(l->averaged);
     for (int i = KI_MOST_SIZED - 1; i >= 0; i--)
         course_release(l, &l->course[i]); /* the first outlives the others */
+    ki_chunks_release(l);
     backend->type->memory.free(backend, l->stopped);
     backend->type->memory.free(backend, l->by_weight);
     ki_feed_free(l->feed);
@@ -63,12 +70,12 @@ static kith_status sum_ready(void *user, int64_t from, kith_error *err) {
 }
 
 /* A gradient that stops at the embedding needs the layer's input. The embedding is always read: it is what users look at. */
-static kith_status make_plan(ki_learner *l, ki_course *c, const ki_net *net, int64_t mb, kith_error *err) {
+static kith_status make_plan(ki_learner *l, ki_pass *p, const ki_net *net, kith_error *err) {
     const ki_learner_settings *s = &l->settings;
     const unsigned grads = ki_objective_taps(s->objective) & ~KI_TAP_BIT(KI_TAP_WEIGHT);
     const unsigned taps = grads | KI_TAP_BIT(KI_TAP_EMBEDDING) | KI_TAP_BIT(KI_TAP_POOLED);
     const uint64_t *numbers = ki_feed_numbers(l->feed);
-    ki_plan_options options = {.mb = mb,
+    ki_plan_options options = {.mb = p->n,
                                .mode = KI_TRAIN,
                                .frozen_bn = s->frozen_bn,
                                .seed = s->seed,
@@ -78,32 +85,45 @@ static kith_status make_plan(ki_learner *l, ki_course *c, const ki_net *net, int
                                .ready = l->comm && !s->backend->type->is_host ? sum_ready : NULL,
                                .ready_user = l,
                                .ready_every = s->bucket > 0 ? s->bucket : BUCKET,
-                               .beside = l->course[0].plan};
+                               .beside = l->course[0].pass[0].plan};
     ki_taps_list(taps, options.taps);
     ki_taps_list(grads, options.grad_taps);
-    KI_TRY(ki_plan_new(net->graph, s->params, s->backend, &options, &c->plan, err));
-    KI_TRY(ki_plan_input_memory(c->plan, &c->input_edge, &c->input, err));
-    return ki_plan_tap_memory(c->plan, ki_tap_name(KI_TAP_POOLED), &c->pooled_edge, &c->pooled, err);
+    KI_TRY(ki_plan_new(net->graph, s->params, s->backend, &options, &p->plan, err));
+    KI_TRY(ki_plan_input_memory(p->plan, &p->input_edge, &p->input, err));
+    return ki_plan_tap_memory(p->plan, ki_tap_name(KI_TAP_POOLED), &p->pooled_edge, &p->pooled, err);
 }
 
 /* Plans of the teachers, and what these say as taps of the engine. */
-static kith_status make_taught(ki_learner *l, ki_course *c, int64_t mb, int64_t side, ki_engine_batch *batch,
-                               kith_error *err) {
+static kith_status make_taught(ki_learner *l, ki_pass *p, int64_t side, kith_error *err) {
     const ki_learner_settings *s = &l->settings;
     for (int t = 0; t < s->n_teachers; t++) {
         const ki_teacher *teacher = ki_sided_teacher(l->sided, t, side);
         const ki_tap tap = ki_tap_of_teacher(t);
         void *at = l->weight->value; /* of a batch without an image here nobody reads it */
-        if (mb > 0) {
-            KI_TRY(ki_teacher_plan(teacher, s->backend, mb, &c->taught[t], &batch->tap_edge[tap], &at, err));
-            KI_TRY(ki_plan_input_memory(c->taught[t], &c->view[t].edge, &c->view[t].input, err));
+        if (p->n > 0) {
+            KI_TRY(ki_teacher_plan(teacher, s->backend, p->n, &p->taught[t], &p->at.tap_edge[tap], &at, err));
+            KI_TRY(ki_plan_input_memory(p->taught[t], &p->view[t].edge, &p->view[t].input, err));
         } else {
-            batch->tap_edge[tap] =
+            p->at.tap_edge[tap] =
                 (ki_edge){.shape = KI_SHAPE2(0, ki_teacher_width(teacher)), .layout = KI_PLAIN};
         }
-        batch->tap[tap] = at;
+        p->at.tap[tap] = at;
     }
     return KITH_OK;
+}
+
+static kith_status make_pass(ki_learner *l, ki_pass *p, int64_t n, int64_t side, kith_error *err) {
+    const ki_learner_settings *s = &l->settings;
+    const ki_net *net = ki_sided_net(l->sided, side);
+    p->n = n;
+    for (int i = 0; i < KI_PASS_N; i++) p->recording[i].is_off = l->is_queued;
+    if (n > 0) {
+        KI_TRY(make_plan(l, p, net, err));
+        KI_TRY(ki_taps_engine(p->plan, s->objective, l->weight, true, &p->at, err));
+    } else {
+        KI_TRY(ki_taps_empty(net->graph, s->objective, l->weight, &p->at, err));
+    }
+    return make_taught(l, p, side, err);
 }
 
 /* m: images of the whole batch. */
@@ -111,21 +131,18 @@ static kith_status make_course(ki_learner *l, ki_course *c, int64_t m, int64_t s
     const ki_learner_settings *s = &l->settings;
     int64_t first = 0, mb = m;
     if (l->comm) ki_comm_own(l->comm->comm, m, &first, &mb);
-    ki_engine_batch batch = {.label = ki_feed_labels(l->feed),
-                             .n_unlabelled = s->n_unlabelled,
-                             .step = &ki_feed_numbers(l->feed)[KI_LEARNER_STEP],
-                             .diff_stopped = l->stopped,
-                             .comm = l->comm};
-    const ki_net *net = ki_sided_net(l->sided, side);
+    const int64_t most = ki_learner_pass_most(s), n = mb < most ? mb : most;
     c->recording[0].is_off = c->recording[1].is_off = l->is_queued;
-    if (mb > 0) {
-        KI_TRY(make_plan(l, c, net, mb, err));
-        KI_TRY(ki_taps_engine(c->plan, s->objective, l->weight, true, &batch, err));
-    } else {
-        KI_TRY(ki_taps_empty(net->graph, s->objective, l->weight, &batch, err));
-    }
+    KI_TRY(make_pass(l, &c->pass[0], n, side, err));
+    if (n > 0 && mb % n > 0) KI_TRY(make_pass(l, &c->pass[1], mb % n, side, err));
+    ki_engine_batch batch = c->pass[0].at;
+    batch.label = ki_feed_labels(l->feed);
+    batch.n_unlabelled = s->n_unlabelled;
+    batch.step = &ki_feed_numbers(l->feed)[KI_LEARNER_STEP];
+    batch.diff_stopped = l->stopped;
+    batch.comm = l->comm;
     if (l->by_weight) batch.diff[KI_TAP_WEIGHT] = l->by_weight;
-    KI_TRY(make_taught(l, c, mb, side, &batch, err));
+    if (s->chunk) KI_TRY(ki_chunks_place(l, c, mb, &batch, err));
     ki_engine *beside = l->course[0].engine;
     return beside ? l->engine_type->open_beside(beside, &batch, m, &c->engine, err)
                   : l->engine_type->open(s->backend, s->objective, &batch, m, &c->engine, err);
@@ -255,6 +272,14 @@ static kith_status check(const ki_learner_settings *s, kith_error *err) {
     if (!ki_engine_of(s->backend))
         return ki_fail(err, KITH_EUNSUPPORTED, "backend %s cannot evaluate objectives",
                        s->backend->type->name);
+    if (s->chunk < 0)
+        return ki_fail(err, KITH_EINVAL, "chunks of %lld images; wanted 1 or more", (long long)s->chunk);
+    if (s->chunk && !s->frozen_bn && ki_graph_reads_batch(s->net->graph)) {
+        ki_fail(err, KITH_EINVAL,
+                "batches in chunks (batch.cached), and the batch norms of %s use the statistics of a batch",
+                s->net->backbone->name);
+        return ki_hint(err, KITH_EINVAL, "set model.bn: frozen, or take a network without batch norms");
+    }
     const int64_t m = ki_comm_is_alone(s->comm) ? s->batch : s->whole;
     KI_TRY(ki_batch_check_labelled(s->objective, m, m - s->n_unlabelled, err));
     if (ki_objective_term_count(s->objective) > KI_LEARNER_MOST_TERMS)
@@ -281,7 +306,7 @@ static kith_status make_feed(ki_learner *l, const ki_learner_settings *s, kith_e
     kith_transform largest = {0};
     if (s->transform) largest = *s->transform;
     if (s->sides.n) largest.crop_to = (int)side;
-    KI_TRY(ki_feed_new(s->backend, ki_sided_net(l->sided, side), s->batch, s->format,
+    KI_TRY(ki_feed_new(s->backend, ki_sided_net(l->sided, side), ki_learner_pass_most(s), s->format,
                        s->transform ? &largest : NULL, &l->feed, err));
     for (int t = 0; t < s->n_teachers; t++)
         KI_TRY(ki_feed_add_view(l->feed, &ki_sided_teacher(l->sided, t, side)->net, err));
@@ -294,7 +319,8 @@ static kith_status make(ki_learner *l, const ki_learner_settings *s, kith_error 
     l->bias = ki_params_find(s->params, "embedding.bias");
     KI_TRY(ki_sided_new(s->net, s->teacher, s->n_teachers, &s->sides, &l->sided, err));
     KI_TRY(make_feed(l, s, err));
-    KI_TRY(ki_taps_stopped(s->backend, s->objective, s->batch, s->net->embedding, &l->stopped, err));
+    KI_TRY(ki_taps_stopped(s->backend, s->objective, ki_learner_pass_most(s), s->net->embedding, &l->stopped,
+                           err));
     KI_TRY(make_by_weight(l, err));
     /* Here and not by a plan: a rank without an image of a full batch has none, and is updated all the same. */
     KI_TRY(ki_params_zero_diffs(s->params, err));

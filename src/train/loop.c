@@ -22,20 +22,11 @@ static kith_status check_numbers(ki_train_state *run, kith_status status, kith_e
     return is_known ? status : ki_train_agree(run, status, err);
 }
 
-/* One that uses the statistics of a batch, unless all are frozen. */
-static bool has_batch_norm(const ki_net *net) {
-    for (int i = 0; i < ki_graph_count(net->graph); i++) {
-        const ki_node *node = ki_graph_node(net->graph, i);
-        if (node->kind == KI_OP_BATCH_NORM && !node->is_frozen) return true;
-    }
-    return false;
-}
-
 /* Without an image a rank has no statistics that it could add to those of the batch, and a device nothing to run on. */
 static kith_status check_ranks(ki_train_state *run, int64_t n, kith_error *err) {
     const bool is_frozen = run->recipe->model.bn == 1;
     const bool is_host = run->backend->type->is_host;
-    const bool may_be_empty = is_host && (is_frozen || !has_batch_norm(&run->net));
+    const bool may_be_empty = is_host && (is_frozen || !ki_graph_reads_batch(run->net.graph));
     if (ki_comm_is_alone(run->comm) || n >= run->comm->size || may_be_empty) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "a batch of %lld images for %d ranks; %s want an image for each", (long long)n,
             run->comm->size, is_host ? "batch norms" : "devices");

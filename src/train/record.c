@@ -1,4 +1,4 @@
-/* Writing the log and the event file. */
+/* Writing the log, its table and the event file. */
 #include "train/record.h"
 
 #include <errno.h>
@@ -27,6 +27,7 @@ struct ki_record {
     char *path;
     kith_json *json;
     ki_events *events;
+    ki_log_table *table;
     /* Of the line being written. */
     int n_scalars;
     ki_events_scalar scalar[MOST_SCALARS];
@@ -37,8 +38,22 @@ static kith_status fail_write(const ki_record *r, kith_error *err) {
     return ki_fail(err, KITH_EIO, "cannot write %s: %s", r->path, strerror(errno));
 }
 
-kith_status ki_record_open(const char *folder, int64_t keep_bytes, int64_t step, ki_record **ret_record,
-                           kith_error *err) {
+/* The recipe, for TensorBoard's page of texts. */
+static kith_status put_recipe(ki_record *r, const char *folder, kith_error *err) {
+    enum { MOST_BYTES = 1 << 20 };
+    ki_path path;
+    char *text = NULL;
+    size_t n = 0;
+    KI_TRY(ki_path_print(&path, err, "%s/recipe.yaml", folder));
+    if (!ki_is_file("%s", path.s)) return KITH_OK;
+    KI_TRY(ki_file_read(path.s, MOST_BYTES, &text, &n, err));
+    const kith_status status = ki_events_add_text(r->events, (double)time(NULL), 0, "recipe", text, err);
+    ki_free(text);
+    return status;
+}
+
+kith_status ki_record_open(const char *folder, int64_t keep_bytes, int64_t step,
+                           const ki_log_columns *columns, ki_record **ret_record, kith_error *err) {
     kith_status status;
     ki_record *r = NULL;
     struct stat info;
@@ -60,6 +75,8 @@ kith_status ki_record_open(const char *folder, int64_t keep_bytes, int64_t step,
         status = fail_write(r, err);
         goto done;
     }
+    KI_CHECK(ki_log_table_open(folder, columns, &r->table, err));
+    if (step == 0) KI_CHECK(put_recipe(r, folder, err));
     *ret_record = r;
     r = NULL;
 done:
@@ -71,6 +88,7 @@ void ki_record_close(ki_record *r) {
     if (!r) return;
     if (r->fd >= 0) close(r->fd);
     ki_events_close(r->events);
+    ki_log_table_close(r->table);
     kith_json_free(r->json);
     ki_free(r->path);
     ki_free(r);
@@ -99,7 +117,7 @@ static kith_status put_line(ki_record *r, kith_error *err) {
     }
     if (status == KITH_OK) r->n_bytes += (int64_t)n + 1;
     ki_free(line);
-    return status;
+    return status == KITH_OK ? ki_log_table_add(r->table, text, n, err) : status;
 }
 
 static void key_real(kith_json *json, const char *key, double value) {
@@ -253,7 +271,7 @@ kith_status ki_record_cut(ki_record *r, int64_t bytes, kith_error *err) {
     if (!r) return KITH_OK;
     if (ftruncate(r->fd, bytes) != 0) return fail_write(r, err);
     r->n_bytes = bytes;
-    return KITH_OK;
+    return ki_log_table_renew(r->table, err);
 }
 
 kith_status ki_record_last_step(const char *folder, int64_t *ret_step, kith_error *err) {

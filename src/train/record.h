@@ -1,18 +1,19 @@
-/* What happened in a run: log.jsonl, one JSON object per line, written line by line; and its numbers as an
- * event file for TensorBoard. */
+/* What happened in a run: log.jsonl, one JSON object per line, written line by line; its numbers as a table (log.csv) and as
+ * an event file for TensorBoard, with the recipe as text. */
 #ifndef KI_RECORD_H
 #define KI_RECORD_H
 
 #include "judge/variants.h"
 #include "train/learner.h"
+#include "train/log_table.h"
 
 /* NULL is a record that keeps nothing: the add functions and ki_record_cut then do nothing. */
 typedef struct ki_record ki_record;
 
-/* Add lines to FOLDER/log.jsonl after the first `keep_bytes` (the rest is cut off), and begin a new event
- * file for the steps after `step`. */
-kith_status ki_record_open(const char *folder, int64_t keep_bytes, int64_t step, ki_record **ret_record,
-                           kith_error *err);
+/* Add lines to FOLDER/log.jsonl after the first `keep_bytes` (the rest is cut off), make FOLDER/log.csv from those that are
+ * kept, and begin a new event file for the steps after `step`. */
+kith_status ki_record_open(const char *folder, int64_t keep_bytes, int64_t step,
+                           const ki_log_columns *columns, ki_record **ret_record, kith_error *err);
 void ki_record_close(ki_record *record); /* NULL is fine */
 
 typedef struct ki_record_step {

@@ -217,6 +217,10 @@ kith_status ki_train_evaluate(ki_train_state *run, kith_error *err);
 kith_status ki_train_embed(ki_train_state *run, const int64_t *items, int64_t n, const char *tap,
                            const ki_describer *describer, ki_vectors *ret_vectors, kith_error *err);
 
+/* The same of the embeddings that are judged, of as many views as eval.views says. */
+kith_status ki_train_embed_judged(ki_train_state *run, const int64_t *items, int64_t n,
+                                  ki_vectors *ret_vectors, kith_error *err);
+
 /* best.c: the best model so far. Save the present model as the best one, and remember the step and the file's
  * hash. */
 kith_status ki_best_save(ki_train_state *run, kith_error *err);
@@ -269,7 +273,8 @@ kith_status ki_train_write_run(const ki_train_state *run, kith_error *err);
 kith_status ki_train_read_run(const char *folder, ki_beginning *ret_beginning, kith_error *err);
 kith_status ki_train_write_result(const ki_train_state *run, const ki_train_result *result,
                                   const kith_intervals *intervals, const ki_per_query *queries,
-                                  const ki_variant_list *variants, kith_error *err);
+                                  const ki_variant_list *variants, const kith_calibration *calibration,
+                                  kith_error *err);
 kith_status ki_train_read_result(const char *folder, const ki_recipe *recipe, ki_train_result *ret_result,
                                  kith_error *err);
 /* pairs.c: the weights that the loss gives to the pairs of a training batch with the present network (kept

@@ -231,6 +231,7 @@ static kith_status make_learner(ki_train_state *run, kith_error *err) {
                                           .device_comm = run->device_comm,
                                           .whole = run->batch,
                                           .n_micro = (int)r->optim.accumulate,
+                                          .chunk = r->batch.cached ? r->batch.chunk : 0,
                                           .format = batch_format(run),
                                           .transform = &run->train_transform,
                                           .frozen_bn = r->model.bn == 1,
@@ -305,18 +306,21 @@ static kith_status make_mixed(const ki_train_state *run, const int32_t *labels, 
 
 kith_status ki_train_make_sampler(ki_train_state *run, ki_sampler **ret, kith_error *err) {
     const ki_recipe *r = run->recipe;
-    int32_t *labels = NULL;
+    int32_t *labels = NULL, *supers = NULL;
     kith_status status;
     KI_CHECK(ki_alloc_or(&labels, (size_t)run->train.n + 1, sizeof *labels, "labels", err));
+    KI_CHECK(ki_alloc_or(&supers, (size_t)run->train.n + 1, sizeof *supers, "labels", err));
     for (int64_t i = 0; i < run->train.n; i++) labels[i] = run->set->item[run->train.item[i]].label;
+    for (int64_t i = 0; i < run->train.n; i++) supers[i] = run->set->class_[labels[i]].super - 1;
     if (run->set->n_parts)
         KI_CHECK(make_mixed(run, labels, ret, err));
     else
-        KI_CHECK(
-            ki_sampler_new(&r->batch, (uint64_t)r->seed, run->train.item, labels, run->train.n, ret, err));
+        KI_CHECK(ki_sampler_new_of(&r->batch, (uint64_t)r->seed, run->train.item, labels,
+                                   run->set->supers ? supers : NULL, run->train.n, ret, err));
     KI_CHECK(ki_sampler_n_batches(*ret, &run->epoch_batches, err));
 done:
     ki_free(labels);
+    ki_free(supers);
     if (status != KITH_OK) {
         ki_sampler_free(*ret);
         *ret = NULL;
@@ -414,10 +418,17 @@ static kith_status make_features(ki_train_state *run, kith_error *err) {
     return ki_frozen_features(run, err);
 }
 
+static kith_status open_record(ki_train_state *run, kith_error *err) {
+    const char *term[KI_MOST_TERMS];
+    ki_log_columns columns = {.term = term, .k = run->recipe->k, .n_k = run->recipe->n_k};
+    for (size_t i = 0; i < ki_objective_term_count(run->objective) && i < KI_MOST_TERMS; i++)
+        term[columns.n_terms++] = ki_objective_term_name(run->objective, i);
+    return ki_record_open(run->folder.path, run->at.log_bytes, run->at.step, &columns, &run->record, err);
+}
+
 /* The log and the loader. Takes over the sampler. */
 static kith_status start(ki_train_state *run, ki_sampler **sampler, kith_error *err) {
-    if (run->writes)
-        KI_TRY(ki_record_open(run->folder.path, run->at.log_bytes, run->at.step, &run->record, err));
+    if (run->writes) KI_TRY(open_record(run, err));
     ki_sampler *taken = *sampler;
     *sampler = NULL;
     return start_loader(run, taken, err);

@@ -25,14 +25,13 @@ static kith_status write_list(const ki_tune *t, const ki_tune_folds *f, int fold
                               kith_error *err) {
     ki_buffer text = {.err = err};
     kith_status status = KITH_OK;
-    ki_buffer_put(&text, "path,label,split\n");
+    const ki_list_rows m = ki_list_rows_of(t->set);
+    ki_list_rows_head(&m, &text);
     for (int64_t i = 0; i < t->learn.n; i++) {
         const int64_t item = t->learn.item[i];
         if (!t->is_sound[item]) continue;
-        ki_table_put(&text, t->set->item[item].path);
-        ki_buffer_add(&text, ",", 1);
-        ki_table_put(&text, t->set->class_[t->set->item[item].label].key);
-        ki_buffer_put(&text, ",%s\n", f->fold_of[item] == fold ? "validation" : "train");
+        ki_list_rows_row(&m, t->set, &t->set->item[item], t->set->item[item].path,
+                         f->fold_of[item] == fold ? KITH_SPLIT_VALIDATION : KITH_SPLIT_TRAIN, &text);
     }
     status = text.status;
     if (status == KITH_OK) status = ki_file_write(path, text.data, text.n, err);

@@ -19,52 +19,86 @@ static kith_status shuffled(const ki_tune *t, int number, int64_t n, int64_t **r
     return KITH_OK;
 }
 
-/* Classes in an order of chance go to the folds in turn. */
+/* Classes in an order of chance go to the folds in turn, those that share groups together. */
 static kith_status by_class(ki_tune *t, ki_tune_folds *f, kith_error *err) {
     kith_status status;
     const int64_t n = kith_dataset_n_classes(t->set);
-    int64_t *order = NULL, next = 0;
+    int64_t *order = NULL, *size = NULL, *n_of = NULL;
+    int32_t *unit = NULL;
     int *fold = NULL;
-    bool *trains = NULL;
+    bool *is_done = NULL;
     KI_CHECK(shuffled(t, f->number, n, &order, err));
     KI_CHECK(ki_alloc_or(&fold, (size_t)n, sizeof *fold, "folds", err));
-    KI_CHECK(ki_zalloc_or(&trains, (size_t)n, sizeof *trains, "folds", err));
-    for (int64_t i = 0; i < t->learn.n; i++) trains[t->set->item[t->learn.item[i]].label] = true;
-    for (int64_t c = 0; c < n; c++) {
-        if (trains[order[c]]) fold[order[c]] = (int)(next++ % f->n);
+    KI_CHECK(ki_zalloc_or(&size, (size_t)n, sizeof *size, "folds", err));
+    KI_CHECK(ki_zalloc_or(&n_of, (size_t)f->n, sizeof *n_of, "folds", err));
+    KI_CHECK(ki_zalloc_or(&is_done, (size_t)n, sizeof *is_done, "folds", err));
+    KI_CHECK(ki_dataset_units(t->set, false, &unit, err));
+    for (int64_t i = 0; i < t->learn.n; i++) is_done[t->set->item[t->learn.item[i]].label] = true;
+    for (int64_t c = 0; c < n; c++) size[unit[c]] += is_done[c];
+    for (int64_t c = 0; c < n; c++) is_done[c] = false;
+    for (int64_t k = 0; k < n; k++) {
+        const int32_t u = unit[order[k]];
+        if (size[u] == 0 || is_done[u]) continue;
+        int to = 0; /* the fold with the fewest classes */
+        for (int i = 1; i < f->n; i++) {
+            if (n_of[i] < n_of[to]) to = i;
+        }
+        fold[u] = to;
+        n_of[to] += size[u];
+        is_done[u] = true;
     }
     for (int64_t i = 0; i < t->learn.n; i++) {
         const int64_t item = t->learn.item[i];
-        f->fold_of[item] = fold[t->set->item[item].label];
+        f->fold_of[item] = fold[unit[t->set->item[item].label]];
     }
 done:
     ki_free(order);
+    ki_free(size);
+    ki_free(n_of);
+    ki_free(unit);
     ki_free(fold);
-    ki_free(trains);
+    ki_free(is_done);
     return status;
 }
 
-/* The photos of every class in turn, in an order of chance. */
+/* The photos of every class in turn, in an order of chance; those of a group go where its first one went. */
 static kith_status by_photo(ki_tune *t, ki_tune_folds *f, kith_error *err) {
     kith_status status;
     int64_t *order = NULL;
-    int *next = NULL;
+    int *next = NULL, *of_group = NULL;
     KI_CHECK(shuffled(t, f->number, t->learn.n, &order, err));
     KI_CHECK(ki_zalloc_or(&next, (size_t)kith_dataset_n_classes(t->set), sizeof *next, "folds", err));
+    KI_CHECK(ki_zalloc_or(&of_group, (size_t)t->set->n_groups + 1, sizeof *of_group, "folds", err));
     for (int64_t i = 0; i < t->learn.n; i++) {
         const int64_t item = t->learn.item[order[i]];
-        f->fold_of[item] = next[t->set->item[item].label]++ % f->n;
+        const ki_item *from = &t->set->item[item];
+        int *group = from->group ? &of_group[from->group] : NULL; /* its fold, from 1 */
+        f->fold_of[item] = group && *group ? *group - 1 : next[from->label]++ % f->n;
+        if (group) *group = f->fold_of[item] + 1;
     }
 done:
     ki_free(order);
     ki_free(next);
+    ki_free(of_group);
     return status;
 }
 
+/* Training classes; those that share groups count as one. */
+static kith_status count_units(const ki_tune *t, int64_t *ret_n, kith_error *err) {
+    int32_t *unit = NULL;
+    KI_TRY(ki_dataset_units(t->set, false, &unit, err));
+    *ret_n = t->n_train_classes;
+    for (size_t c = 0; c < t->set->n_classes; c++) *ret_n -= unit[c] != (int32_t)c;
+    ki_free(unit);
+    return KITH_OK;
+}
+
 kith_status ki_tune_make_folds(ki_tune *t, int number, int n, ki_tune_folds *ret, kith_error *err) {
-    ki_tune_folds f = {.number = number, .n = n, .by_photo = t->n_train_classes < 4};
+    int64_t n_units = 0;
+    KI_TRY(count_units(t, &n_units, err));
+    ki_tune_folds f = {.number = number, .n = n, .by_photo = n_units < 4};
     if (f.by_photo) f.n = 2;
-    if (!f.by_photo && f.n > t->n_train_classes / 2) f.n = (int)(t->n_train_classes / 2);
+    if (!f.by_photo && f.n > n_units / 2) f.n = (int)(n_units / 2);
     KI_TRY(ki_alloc_or(&f.fold_of, t->set->n_items, sizeof *f.fold_of, "folds", err));
     for (size_t i = 0; i < t->set->n_items; i++) f.fold_of[i] = -1;
     *ret = f;

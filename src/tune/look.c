@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/atomic.h"
@@ -13,6 +12,7 @@
 #include "base/text.h"
 #include "data/dataset/table.h"
 #include "embed/embedder.h"
+#include "io/tar_file.h"
 #include "kith/eval.h"
 #include "tune/tune.h"
 
@@ -87,9 +87,9 @@ static kith_status find_duplicates(look *k, kith_error *err) {
     if (k->set->pixels) return KITH_OK;
     KI_CHECK(ki_zalloc_or(&files, k->set->n_items + 1, sizeof *files, "files", err));
     for (size_t i = 0; i < k->set->n_items; i++) {
-        struct stat info;
-        if (k->is_out[i] || stat(k->set->item[i].path, &info) != 0) continue;
-        files[n++] = (file){.bytes = (int64_t)info.st_size, .item = i};
+        int64_t bytes = 0;
+        if (k->is_out[i] || !ki_member_look(k->set->item[i].path, &bytes, NULL)) continue;
+        files[n++] = (file){.bytes = bytes, .item = i};
     }
     qsort(files, n, sizeof *files, by_size);
     hash_equal_sizes(files, n, k->set);
@@ -227,15 +227,13 @@ static kith_status write_list(const look *k, kith_error *err) {
     ki_path path, image;
     kith_status status = KITH_OK;
     ki_buffer text = {.err = err};
-    ki_buffer_put(&text, "path,label,split\n");
+    const ki_list_rows m = ki_list_rows_of(k->set);
+    ki_list_rows_head(&m, &text);
     for (size_t i = 0; i < k->set->n_items; i++) {
         const ki_item *item = &k->set->item[i];
         if (k->is_out[i]) continue;
         KI_CHECK(ki_path_absolute(item->path, &image, err));
-        ki_table_put(&text, image.s);
-        ki_buffer_add(&text, ",", 1);
-        ki_table_put(&text, k->set->class_[item->label].key);
-        ki_buffer_put(&text, ",%s\n", kith_split_name((kith_split)item->split));
+        ki_list_rows_row(&m, k->set, item, image.s, (kith_split)item->split, &text);
     }
     KI_CHECK(text.status);
     KI_CHECK(ki_path_print(&path, err, "%s/photos.csv", k->tune->folder));

@@ -48,6 +48,7 @@ static const char *const fine[] = {
     "kith_json_int.value",
     "kith_labels_read.labels",
     "kith_map_draw.ret_report",
+    "kith_model_card_write.out",
     "kith_model_embed_files.ret_status",
     "kith_model_find.name",
     "kith_objective_weights.ret_similarity",

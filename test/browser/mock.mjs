@@ -215,7 +215,7 @@ export async function startMock(faults = {}, n_items = 300) {
       };
     };
     seen.push({ query });
-    return { score: 0.9, query: map(2), hit: map(4) };
+    return { score: 0.9, estimate: null, query: map(2), hit: map(4) };
   }
 
   async function answer(request, url, body) {

@@ -10,6 +10,7 @@ export async function unitCases() {
   const query = await import(`${PAGE}query.js`);
   const threshold = await import(`${PAGE}threshold.js`);
   const crop = await import(`${PAGE}crop.js`);
+  const heat = await import(`${PAGE}heat.js`);
   const state = (search) => query.stateFromSearch(search).state;
 
   return [
@@ -147,6 +148,23 @@ export async function unitCases() {
         equal(threshold.scoreOf(calibration, Math.sqrt(0.3 * 0.03)).toFixed(6), '0.350000', 'half way');
         equal(threshold.scoreOf(calibration, 0.5), null, 'outside');
         equal([0.01, 0.005, 0.3].map(threshold.rateText), ['1 in 100', '1 in 200', '30 %'], 'words');
+      },
+    ],
+    [
+      'rates that were measured at another side say so',
+      () => {
+        const said = ' Measured with pictures of 192 pixels, where this index has others.';
+        equal(threshold.elsewhereText({ source: 'validation, at 192 px' }), said, "the model's");
+        equal(threshold.elsewhereText({ source: 'validation, at 192 px, index' }), '', "and the index's own");
+        equal(threshold.elsewhereText({}), '', 'an older server');
+      },
+    ],
+    [
+      'an estimate is not called the score',
+      () => {
+        const map = { rows: 1, columns: 2, values: [1, 0] };
+        equal(heat.heatText(map).slice(0, 31), 'Half of the score comes from 1 ', 'exact');
+        equal(heat.heatText(map, 'estimate').slice(0, 34), 'Half of the estimate comes from 1 ', 'estimated');
       },
     ],
     [

@@ -93,6 +93,20 @@ static void test_info(void **state) {
     assert_done(kith("$K index p.kith --check"), "all sound\n");
 }
 
+/* Candidates by the first values: an index remembers how many. */
+static void test_first_values(void **state) {
+    (void)state;
+    assert_done(kith("$K index photos -o first.kith --first 8 --model m.safetensors --json"),
+                "\"first\": 8, ");
+    assert_done(kith("$K index first.kith --info --json"), "\"first\": 8, ");
+    assert_done(kith("$K index p.kith --info --json"), "\"first\": 0, ");
+    assert_done(kith("$K search first.kith photos/glyph00000/00000.png -k 1 --json"), "\"id\": 0,");
+    assert_refused(kith("$K index photos -o more.kith --first 17 --model m.safetensors"), 1,
+                   "first is 17 values of 16; wanted 1 to 16");
+    assert_done(kith("test ! -e more.kith && echo none"), "none");
+    assert_refused(kith("$K index first.kith --sync --first 4"), 2, "--first is for a new index");
+}
+
 static void test_sync(void **state) {
     (void)state;
     assert_done(kith("$K index p.kith --sync"), "p.kith: 12 items of 16 values; 12 as before\n");
@@ -587,6 +601,7 @@ static void test_refusals(void **state) {
 int main(void) {
 #define EACH(test) cmocka_unit_test_setup(test, set_up)
     const struct CMUnitTest tests[] = {EACH(test_info),
+                                       EACH(test_first_values),
                                        EACH(test_sync),
                                        EACH(test_made_again),
                                        EACH(test_an_id_is_for_ever),

@@ -115,6 +115,43 @@ static void test_the_size(void **state) {
     assert_refused(kith("$K index photos -o q.kith --size 3"), 1, "convnet4");
 }
 
+/* The curve of the model in the box was measured at 192 pixels; at another side a line says so. */
+static void test_rates_at_another_size(void **state) {
+    (void)state;
+    static const char said[] =
+        "kith: false-match rates are those of the model at 192 pixels, not at this side",
+                      one[] = "photos/glyph00001/00001.png";
+    if (kith("cp %s/models/general.safetensors models/", testing_source()) != 0) {
+        print_message("skipped: there is no models/general.safetensors\n");
+        skip();
+    }
+    assert_done(
+        kith("mkdir flat && cp photos/glyph00001/00001.png flat/a.png && cp photos/glyph00002/00001.png "
+             "flat/b.png && $K search flat %s --same 0.01 --size 64",
+             one),
+        said);
+    assert_said("flat/a.png");
+    assert_said("false-match rate");
+    assert_done(kith("$K index flat -o f.kith --size 64"), said);
+    assert_done(kith("$K index f.kith --info"), "--same works, measured on: validation, at 192 px");
+    assert_done(kith("$K search f.kith %s --same 0.01", one), said);
+    /* Measured here, and at its own side, there is nothing to say. */
+    assert_done(
+        kith("$K index f.kith --calibrate photos --split all >/dev/null; $K search f.kith %s --same 0.5",
+             one),
+        "flat/a.png");
+    assert_not_said("192");
+    assert_done(kith("$K search flat %s --same 0.01", one), "192 px"); /* the model's title */
+    assert_not_said("192 pixels");
+    for (const char *const *c =
+             (const char *const[]){"search flat photos/glyph00001/00001.png", "index flat -o g.kith",
+                                   "eval --data photos", "embed flat -o e.npy", "serve flat", NULL};
+         *c; c++)
+        assert_refused(kith("$K %s --size 31", *c), 1,
+                       "side is 31, which is too small for mobilenet_v3_large; wanted at least 32");
+    assert_int_not_equal(kith("ls g.kith e.npy"), 0);
+}
+
 static void test_searching_photos(void **state) {
     (void)state;
     assert_done(kith("$K search photos photos/glyph00001/00001.png -k 2 --csv 2>said"), "00001.png");
@@ -135,6 +172,15 @@ static void test_searching_photos(void **state) {
     assert_refused(kith("$K search photos nowhere.png 2>&1 | tail -1; false"), 1, "nowhere.png");
     assert_refused(kith("mkdir none; $K search none photos/new.png 2>&1 | grep -v model:; false"), 1,
                    "none holds no photos");
+    for (int i = 0; i < 2; i++) /* also when nothing is new */
+        assert_refused(kith("mkdir -p bad/a && echo x > bad/a/1.jpg && echo y > bad/a/2.jpg; $K search bad "
+                            "photos/new.png 2>&1 | "
+                            "grep -v model: | grep -v warning:; false"),
+                       1, "/bad can be read; the first: ");
+    assert_said("kith: no photo of 2 in ");
+    assert_int_equal(kith("$K search bad photos/new.png"), 1);
+    assert_done(kith("timeout 3 $K serve none --port 0; true"), "warning: ");
+    assert_said("/none holds no photos; those that come can be searched");
     assert_refused(kith("$K search photos photos/new.png --cache models/general.safetensors 2>&1 | grep -v "
                         "model:; false"),
                    1, "--cache DIR");
@@ -159,7 +205,7 @@ static void test_the_cache(void **state) {
     assert_done(kith("$K cache --limit 1G"), "0 entries removed");
     assert_done(kith("$K cache --limit 1k"), "1 entry removed");
     assert_done(kith("$K cache --clear && $K cache"), "empty");
-    static const char *const bad[] = {"", "G", "20X", "1.2.3G", "-1", "20 G B", "9999999T"};
+    static const char *const bad[] = {"", "G", "20X", "1.2.3G", "-1", "20 G B", "9999999T", "20", "1.5", "0"};
     for (size_t i = 0; i < N_ROWS(bad); i++)
         assert_refused(kith("$K cache --limit '%s'", bad[i]), 2, "wanted a size such as 20G");
     assert_refused(kith("$K cache --clear --limit 1G"), 2, "wants one of --remove, --clear and --limit");
@@ -167,6 +213,32 @@ static void test_the_cache(void **state) {
                         "2>&1 | grep -v "
                         "model:; false"),
                    1, "XDG_CACHE_HOME");
+}
+
+/* A damaged index is no loss: what to type is in the line, and works. */
+static void test_a_damaged_index(void **state) {
+    (void)state;
+    static const char ask[] = "$K search photos photos/glyph00001/00001.png -k 1",
+                      damage[] =
+                          "cd %s/photos/photos-*/index && printf x | dd of=$(ls *.segment | head -1) bs=1 "
+                          "seek=9000 conv=notrunc 2>/dev/null";
+    char script[512];
+    assert_done(kith("%s", ask), "1.0000");
+    snprintf(script, sizeof script, damage, "caches/kith");
+    assert_done(kith("%s", script), "");
+    assert_refused(kith("%s 2>&1 | grep -v model:; false", ask), 1, "is damaged: bytes 8192 to 9");
+    assert_said("(remove it, and it is made anew: kith cache --remove photos-");
+    assert_refused(kith("$K serve photos --port 0 2>&1 | grep -v model:; false"), 1,
+                   "kith cache --remove photos-");
+    assert_done(kith("%s 2>&1 | sed 's/.*: kith \\(cache[^)]*\\))/$K \\1/' | tail -1 > mend; . ./mend", ask),
+                "1 entry removed");
+    assert_done(kith("%s", ask), "1.0000");
+    /* Elsewhere. */
+    assert_done(kith("%s --cache 'my cache'", ask), "1.0000");
+    assert_done(kith("for f in 'my cache'/photos/photos-*/index/manifest.json; do echo { > \"$f\"; done"),
+                "");
+    assert_refused(kith("%s --cache 'my cache' 2>&1 | grep -v model:; false", ask), 1, "--remove photos-");
+    assert_said("kith cache --cache ");
 }
 
 /* Another model of the same name: the index goes on with its own, and says so; renewed, it has the new one. */
@@ -193,8 +265,10 @@ int main(void) {
         cmocka_unit_test_setup(test_general, begin),
         cmocka_unit_test_setup(test_it_is_not_installed, begin),
         cmocka_unit_test_setup(test_the_size, begin),
+        cmocka_unit_test_setup(test_rates_at_another_size, begin),
         cmocka_unit_test_setup(test_searching_photos, begin),
         cmocka_unit_test_setup(test_the_cache, begin),
+        cmocka_unit_test_setup(test_a_damaged_index, begin),
         cmocka_unit_test_setup(test_another_general, begin),
     };
     return cmocka_run_group_tests_name("cli_photos", tests, NULL, testing_tear_down);

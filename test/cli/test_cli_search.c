@@ -256,6 +256,20 @@ static void test_an_explanation(void **state) {
     assert_done(asked("photos/glyph00000/00000.png --and photos/glyph00001/00000.png --views flips "
                       "--crop 0,0,40,64 --explain why.jpg --json && test -s why.jpg"),
                 "{\"queries\": ");
+    assert_null(strstr(output, "estimate"));
+    /* A class token is no sum over positions: said by the command and on the page. */
+    assert_done(testing_run(output, sizeof output,
+                            "cd %s && K='%s' && $K embed --backbone vit_t --settings "
+                            "depth=1,width=32,heads=2,grid=4 --pool class --seed 3 "
+                            "--generate 1 --save vit.safetensors && $K index photos -o vit.kith --model "
+                            "vit.safetensors && $K search "
+                            "vit.kith photos/glyph00000/00000.png -k 2 --explain vit.png --html vit.html && "
+                            "test -s vit.png && grep -o "
+                            "'The colours are an estimate: the vectors are pooled by .*class' vit.html",
+                            testing_folder(), testing_program()),
+                "kith: vit.png is an estimate: the vectors are pooled by 'class' and no sum over the "
+                "positions; shown are the shares");
+    assert_non_null(strstr(output, "The colours are an estimate"));
     assert_refused(search("photos/glyph00000/00000.png --where 'label = none' --explain why.png"), 1,
                    "nothing was found for photos/glyph00000/00000.png, so there is nothing to explain");
     assert_refused(run_here("$K index e.npy -o rows.kith --model m.safetensors >/dev/null 2>&1; "

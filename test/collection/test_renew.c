@@ -172,6 +172,26 @@ static int stop(void *user, int64_t n_done, int64_t n_all) {
     return n_done > FIRST_PART;
 }
 
+/* What candidates are found by is the index's, not the model's. */
+static void test_a_renewal_keeps_the_first_values(void **state) {
+    (void)state;
+    kith_error err;
+    kith_collection *collection = NULL;
+    KITH_OPTIONS(kith_model_options, model);
+    KITH_OPTIONS(kith_collection_options, options);
+    options.model = &model;
+    options.first = MADE_DIM / 2;
+    assert_ok(kith_collection_create(made_path("p.kith"), &options, &collection, &err), &err);
+    kith_sync_report report = made_sync(collection, "photos");
+    kith_sync_report_release(&report);
+    kith_collection_free(collection);
+    made_model("models/general.safetensors", 2);
+    assert_ok(renew("p.kith", NULL, NULL, &err), &err);
+    collection = made_open("p.kith", KITH_INDEX_READ);
+    assert_int_equal(made_info(collection).index.first, MADE_DIM / 2);
+    kith_collection_free(collection);
+}
+
 static void test_a_renewal_that_fails_changes_nothing(void **state) {
     (void)state;
     double score = 0;
@@ -295,6 +315,7 @@ int main(void) {
         cmocka_unit_test_setup(test_a_kept_model_is_checked, begin),
         cmocka_unit_test_setup(test_what_is_not_kept, begin),
         cmocka_unit_test_setup(test_renewed, begin),
+        cmocka_unit_test_setup(test_a_renewal_keeps_the_first_values, begin),
         cmocka_unit_test_setup(test_a_renewal_that_fails_changes_nothing, begin),
         cmocka_unit_test_setup(test_what_is_remembered, begin),
         cmocka_unit_test_setup(test_an_own_file_of_that_name, begin),

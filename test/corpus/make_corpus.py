@@ -309,3 +309,35 @@ put("gzip", "bad_promise_impossible.gz", gz(idx((60000, 28, 28), b"")))
 put("gzip", "bad_promise_huge.gz", gz(idx((2**32 - 1, 2**32 - 1, 2**32 - 1), b"")))
 put("gzip", "bad_cut.gz", gz(images)[:-12])
 put("gzip", "bad_checksum.gz", gz(images)[:-8] + bytes(8))
+
+
+# tar files: names and sizes in every form
+def tar_header(name, kind=b"0", size=0, size_text=None, prefix=b""):
+    h = bytearray(512)
+    h[0:len(name)] = name
+    h[124:136] = size_text if size_text is not None else b"%011o\0" % size
+    h[148:156] = b" " * 8
+    h[156:157] = kind
+    h[257:265] = b"ustar\00000"
+    h[345:345 + len(prefix)] = prefix
+    h[148:156] = b"%06o\0 " % sum(h)
+    return bytes(h)
+
+
+def tar_member(name, data, kind=b"0", **more):
+    return tar_header(name, kind, len(data), **more) + data + bytes(-len(data) % 512)
+
+
+tar_end = bytes(1024)
+put("tar", "ok_plain.tar", tar_member(b"a.jpg", b"one") + tar_member(b"a.cls", b"1") + tar_end)
+put("tar", "ok_prefix.tar", tar_member(b"a.jpg", b"one", prefix=b"long/folder") + tar_end)
+put("tar", "ok_gnu_long.tar", tar_member(b"././@LongLink", b"n" * 200 + b"\0", b"L") + tar_member(b"nnn", b"one") + tar_end)
+put("tar", "ok_pax.tar", tar_member(b"PaxHeaders/a", b"12 path=a/b\n9 size=3\n", b"x") + tar_member(b"a", b"one") + tar_end)
+put("tar", "ok_base256.tar", tar_header(b"a", size_text=b"\x80" + bytes(10) + b"\3") + b"one" + bytes(509) + tar_end)
+put("tar", "ok_links.tar", tar_header(b"l", b"2", 99) + tar_header(b"d/", b"5") + tar_end)
+put("tar", "bad_negative.tar", tar_header(b"a", size_text=b"\xff" * 12) + tar_end)
+put("tar", "bad_huge.tar", tar_header(b"a", size_text=b"\x80\0\0\0\x7f" + b"\xff" * 7) + tar_end)
+put("tar", "bad_cut.tar", tar_member(b"a.jpg", b"one" * 400)[:900])
+put("tar", "bad_no_end.tar", tar_member(b"a.jpg", b"one"))
+put("tar", "bad_checksum.tar", b"b" + tar_member(b"a.jpg", b"one")[1:] + tar_end)
+put("tar", "bad_pax_record.tar", tar_member(b"PaxHeaders/a", b"99 path=a\n", b"x") + tar_member(b"a", b"one") + tar_end)

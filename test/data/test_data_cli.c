@@ -123,6 +123,20 @@ static void test_what_is_not_read(void **state) {
     assert_lines(1);
 }
 
+/* Nothing that can be read is nothing to train on. */
+static void test_no_image_can_be_read(void **state) {
+    (void)state;
+    put_image(in_folder("unread/a/1.jpg"), "bad_text.jpg");
+    put_image(in_folder("unread/b/2.jpg"), "bad_text.jpg");
+    assert_int_equal(kith("%s data '%s' 2>&1 >/dev/null", testing_program(), in_folder("unread")), 1);
+    assert_says("no image of 2 in ");
+    assert_says("unread can be read; the first: ");
+    assert_lines(1);
+    put_image(in_folder("unread/b/3.jpg"), "ok_rgb.jpg");
+    assert_int_equal(kith("%s data '%s' 2>&1 >/dev/null", testing_program(), in_folder("unread")), 0);
+    assert_lines(0);
+}
+
 /* Parts, and what lies beside them. */
 static void test_beside_the_parts(void **state) {
     (void)state;
@@ -435,6 +449,7 @@ int main(void) {
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_pictures_that_are_not_read),
         cmocka_unit_test(test_what_is_not_read),
+        cmocka_unit_test(test_no_image_can_be_read),
         cmocka_unit_test(test_beside_the_parts),
         cmocka_unit_test(test_a_flat_folder),
         cmocka_unit_test(test_check),

@@ -242,6 +242,7 @@ static void test_csv(void **state) {
         {"path,label\n\"a.jpg\"x,1\n", "a comma or the line's end"},
         {"path,label,x\na.jpg,1,2\n", "all of x, y, w, h or none"},
         {"path,label,x,y,w,h\nimg/c.jpg,1,2,3,4,no\n", "four numbers as x, y, w, h"},
+        {"path,label,x,y,w,h\nimg/c.jpg,1,2,3,4,0\n", "w and h above 0"},
         {"path,label\nimg/\x01.jpg,1\n", "control character"},
     };
     for (size_t i = 0; i < N_ROWS(bad); i++) {
@@ -492,6 +493,101 @@ static void test_cars_damaged(void **state) {
     }
 }
 
+/* ---- groups ---- */
+
+/* No group is in two splits; how many classes validate and test. */
+static void assert_whole(const kith_dataset *set, int64_t n_validation, int64_t n_test) {
+    int8_t split[100] = {0}, of_class[100] = {0};
+    int n[KITH_N_SPLITS] = {0};
+    for (size_t i = 0; i < set->n_items; i++) {
+        const ki_item *item = &set->item[i];
+        const int8_t own = (int8_t)(item->split + 1);
+        if (item->group && split[item->group] && split[item->group] != own)
+            fail_msg("group %d is in two splits", item->group);
+        split[item->group] = own;
+        n[item->split] += of_class[item->label] == 0;
+        of_class[item->label] = own;
+    }
+    if (n[KITH_SPLIT_VALIDATION] != n_validation || n[KITH_SPLIT_TEST] != n_test)
+        fail_msg("%d classes validate and %d test; wanted %d and %d", n[KITH_SPLIT_VALIDATION],
+                 n[KITH_SPLIT_TEST], (int)n_validation, (int)n_test);
+}
+
+/* Classes 3k, 3k + 1 and 3k + 2 share a session each, the last six of `n` none; x.jpg is every photo. */
+static kith_dataset *make_groups(const char *name, int n, const char *split) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s", in_folder("%s/manifest.csv", name));
+    put_image(in_folder("%s/x.jpg", name), "ok_rgb.jpg");
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "path,group,label%s\n", *split ? ",split" : "");
+    for (int c = 0; c < n; c++) {
+        for (int i = 0; i < 2; i++) {
+            fprintf(file, "x.jpg,");
+            if (c < n - 6 && i == 0) fprintf(file, "session %d", c / 3);
+            fprintf(file, ",c%02d%s%s\n", c, *split ? "," : "", split);
+        }
+    }
+    fclose(file);
+    return open_set("csv", path);
+}
+
+static void test_super_classes(void **state) {
+    (void)state;
+    put_image(in_folder("super/x.jpg"), "ok_rgb.jpg");
+    put_text(in_folder("super/list.csv"),
+             "path,label,superclass\nx.jpg,a,tool\nx.jpg,b,tool\nx.jpg,c,\nx.jpg,d,pet\n");
+    kith_dataset *set = open_set(NULL, in_folder("super/list.csv"));
+    assert_int_equal(kith_dataset_n_super_classes(set), 2);
+    assert_int_equal(set->class_[0].super, set->class_[1].super);
+    assert_int_equal(set->class_[2].super, 0);
+    assert_true(set->class_[3].super > 0 && set->class_[3].super != set->class_[0].super);
+    kith_dataset_free(set);
+    put_text(in_folder("super/bad.csv"), "path,label,superclass\nx.jpg,a,tool\nx.jpg,a,pet\n");
+    assert_refused(NULL, in_folder("super/bad.csv"), KITH_EFORMAT,
+                   "the class 'a' is of super-class 'tool' and of 'pet'");
+}
+
+static void test_groups(void **state) {
+    (void)state;
+    kith_dataset *set = make_groups("groups", 30, "");
+    kith_error err = {0};
+    assert_int_equal(kith_dataset_n_groups(set), 8);
+    assert_whole(set, 0, 15); /* half, of 8 units of three classes and 6 of one */
+    assert_ok(kith_dataset_hold_out(set, 0.2, 1, &err), &err);
+    assert_whole(set, 3, 15);
+    kith_dataset_free(set);
+    /* Folds are as even as units of three let them be, and each class is held out once. */
+    int64_t n_held = 0;
+    for (int fold = 0; fold < 4; fold++) {
+        set = make_groups("folds", 30, "train");
+        assert_ok(kith_dataset_hold_out_fold(set, 4, fold, 7, &err), &err);
+        kith_split_summary s;
+        assert_ok(kith_dataset_summary(set, KITH_SPLIT_VALIDATION, &s, &err), &err);
+        assert_true(s.n_classes == 7 || s.n_classes == 8);
+        assert_whole(set, s.n_classes, 0);
+        n_held += s.n_classes;
+        kith_dataset_free(set);
+    }
+    assert_int_equal(n_held, 30);
+    /* A part smaller than any unit takes one. */
+    set = make_groups("small", 9, "train");
+    for (size_t i = 0; i < set->n_items; i++) {
+        if (set->item[i].label >= 3) set->item[i].split = KITH_SPLIT_TEST;
+    }
+    assert_int_equal(kith_dataset_hold_out(set, 0.5, 1, &err), KITH_EINVAL);
+    assert_non_null(
+        strstr(err.message, "3 training classes, which their groups join into 1; wanted at least 2"));
+    assert_int_equal(kith_dataset_hold_out_fold(set, 2, 0, 1, &err), KITH_EINVAL);
+    assert_non_null(strstr(err.message, "join into 1; wanted at least one for each of 2 folds"));
+    assert_int_equal(kith_dataset_split_first(set, 2, &err), KITH_EINVAL);
+    assert_non_null(strstr(err.message, "the group 'session 0' is in train and, with "));
+    kith_dataset_free(set);
+    put_text(in_folder("groups/parted.csv"),
+             "path,label,split,group\nx.jpg,a,train,g\nx.jpg,b,test,h\nx.jpg,a,test,g\n");
+    assert_refused(NULL, in_folder("groups/parted.csv"), KITH_EINVAL, "the group 'g' is in train and, with ");
+}
+
 /* ---- held-out classes ---- */
 
 static kith_dataset *make_classes(const char *name, int n_classes) {
@@ -666,6 +762,8 @@ int main(void) {
         cmocka_unit_test(test_cars_devkit),
         cmocka_unit_test(test_cars_both_layouts),
         cmocka_unit_test(test_cars_damaged),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_super_classes),
         cmocka_unit_test(test_hold_out),
         cmocka_unit_test(test_folds),
         cmocka_unit_test(test_scan),

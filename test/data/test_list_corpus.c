@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/dataset/dataset.h"
+#include "io/tar.h"
 #include "kith/log.h"
 #include "support/testing.h"
 
@@ -58,6 +59,21 @@ static kith_status parse_gzip(kith_dataset *set, const char *bytes, size_t size,
     const kith_status status =
         ki_idx_unpack(bytes + 1, size - 1, "list.gz", "images", bytes[0] % 2 ? 1 : 3, &unpacked, err);
     ki_bytes_release(&unpacked);
+    return status;
+}
+
+/* As in test/fuzz/fuzz_tar.c. */
+static kith_status parse_tar(kith_dataset *set, const char *bytes, size_t size, kith_error *err) {
+    (void)set;
+    ki_tar_entry entry;
+    bool more = true;
+    kith_status status = KITH_OK;
+    ki_tar_walk *walk = calloc(1, sizeof *walk);
+    assert_non_null(walk);
+    walk->source = (ki_tar_source){
+        .fd = -1, .bytes = (const unsigned char *)bytes, .n_bytes = (int64_t)size, .name = "list.tar"};
+    while (more && status == KITH_OK) status = ki_tar_next(walk, &entry, &more, err);
+    free(walk);
     return status;
 }
 
@@ -115,11 +131,17 @@ static void test_gzip(void **state) {
     replay("gzip", parse_gzip, 3, 8);
 }
 
+static void test_tar(void **state) {
+    (void)state;
+    replay("tar", parse_tar, 6, 6);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_mat),
         cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_tar),
     };
     return cmocka_run_group_tests_name("data/list_corpus", tests, NULL, NULL);
 }

@@ -213,6 +213,35 @@ static void test_epochs_differ(void **state) {
 }
 
 /* Stopped behind any batch and begun again from its state, the rest is the same. */
+/* Several views of an image are cut from it each by its own random numbers. */
+static void test_views_differ(void **state) {
+    (void)state;
+    kith_dataset *set = open_images(make_images());
+    const ki_loader_settings settings = random_settings();
+    ki_sampler_settings batches = balanced();
+    ki_loader *loader = NULL;
+    ki_loader_batch batch;
+    kith_error err = {0};
+    batches.images = 1;
+    batches.views = 3;
+    ki_sampler *sampler = make_sampler(set, &batches);
+    assert_ok(ki_loader_new(set, sampler, ki_sampler_batch_size(&batches), &settings, &loader, &err), &err);
+    assert_ok(ki_loader_next(loader, &batch, &err), &err);
+    assert_int_equal(batch.n, 12);
+    const size_t n = 3 * CROP * CROP;
+    const float *x = batch.data;
+    int n_same = 0;
+    for (int i = 0; i < 12; i++) {
+        assert_int_equal(batch.item[i], batch.item[i / 3 * 3]);
+        assert_int_equal(batch.label[i], batch.label[i / 3 * 3]);
+        for (int j = i / 3 * 3; j < i; j++)
+            n_same += memcmp(x + (size_t)i * n, x + (size_t)j * n, n * sizeof *x) == 0;
+    }
+    if (n_same > 2) fail_msg("%d of 12 pairs of views are the same", n_same); /* 162 views are possible */
+    ki_loader_free(loader);
+    kith_dataset_free(set);
+}
+
 static void test_resume(void **state) {
     (void)state;
     kith_dataset *set = open_images(make_images());
@@ -538,6 +567,7 @@ int main(void) {
         cmocka_unit_test(test_same_whatever_the_threads),
         cmocka_unit_test(test_whole_images),
         cmocka_unit_test(test_epochs_differ),
+        cmocka_unit_test(test_views_differ),
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_second_epoch_does_not_decode),
         cmocka_unit_test(test_budget),

@@ -211,6 +211,31 @@ static void refused(const world *w, ki_sampler_settings s, const char *line) {
     assert_null(sampler);
 }
 
+/* Views repeat the places of every set, and those without classes are still the last. */
+static void test_views(void **state) {
+    (void)state;
+    static world w;
+    ki_sampler_settings s = settings_of(KI_SAMPLER_ROW_balanced, 8, 2, 0);
+    add_part(&w, 20, 10, 1);
+    add_part(&w, 0, 90, 1);
+    ki_sampler *plain = new_sampler(&s, 3, &w);
+    s.views = 2;
+    ki_sampler *views = new_sampler(&s, 3, &w);
+    assert_true(ki_sampler_n_unlabelled(plain) > 0);
+    assert_int_equal(ki_sampler_n_unlabelled(views), 2 * ki_sampler_n_unlabelled(plain));
+    for (int i = 0; i < 60; i++) {
+        const ki_sampler_batch a = next(plain), b = next(views);
+        assert_int_equal(b.n, 2 * a.n);
+        for (int64_t k = 0; k < b.n; k++) {
+            assert_int_equal(b.item[k], a.item[k / 2]);
+            const bool has_class = w.part[part_of(&w, b.item[k])].has_classes;
+            assert_int_equal(has_class, k < b.n - ki_sampler_n_unlabelled(views));
+        }
+    }
+    ki_sampler_free(plain);
+    ki_sampler_free(views);
+}
+
 static void test_mistakes(void **state) {
     (void)state;
     static world w, few, none, many;
@@ -242,6 +267,7 @@ int main(void) {
                                        cmocka_unit_test(test_no_classes_at_all),
                                        cmocka_unit_test(test_an_epoch_shows_the_images),
                                        cmocka_unit_test(test_a_batch_is_a_function_of_its_place),
+                                       cmocka_unit_test(test_views),
                                        cmocka_unit_test(test_mistakes)};
     return cmocka_run_group_tests_name("data/sampler of several sets", tests, NULL, NULL);
 }

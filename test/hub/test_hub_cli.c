@@ -214,6 +214,21 @@ static void test_usage(void **state) {
     assert_refused("KITH_PLUGINS=/nowhere $K pull org/net", 1,
                    "kith pull: there is no plugin /nowhere/libkith-hub.so");
     assert_holds("libcurl");
+    assert_refused("HF_HUB_DOWNLOAD_TIMEOUT=abc $K pull org/net", 1,
+                   "HF_HUB_DOWNLOAD_TIMEOUT is 'abc'; wanted seconds, 1 to 3600");
+    assert_refused("HF_HUB_DOWNLOAD_TIMEOUT=0 $K pull org/net", 1, "HF_HUB_DOWNLOAD_TIMEOUT is '0'");
+    assert_refused("HF_HUB_CACHE=/etc/passwd $K pull org/net", 1,
+                   "the hub's cache /etc/passwd is not a folder");
+    assert_refused("HF_HUB_CACHE=/etc/passwd $K pull --list", 1,
+                   "the hub's cache /etc/passwd is not a folder");
+    assert_refused("HF_HUB_CACHE=/etc/passwd $K eval hub:resnet50 --data .", 1,
+                   "/etc/passwd is not a folder");
+    /* A token for this machine goes to no proxy; a request without one, for the weights, does. */
+    assert_done(
+        "export no_proxy= NO_PROXY= http_proxy=http://127.0.0.1:1/ HF_TOKEN=hf_x HF_HUB_CACHE=\"$PWD/by\"; "
+        "timeout 4 $K pull org/net "
+        ">/dev/null 2>&1; find by -name config.json | grep -c .",
+        "1\n");
     assert_refused("HF_HUB_CACHE=/dev/null/x $K pull org/net", 1, "cannot make the folder /dev/null");
     /* A proxy that is not there, with a password that nobody may see. */
     assert_refused(

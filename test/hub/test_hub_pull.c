@@ -490,8 +490,17 @@ static void test_nobody_listens(void **state) {
     (void)state;
     endpoint = "http://127.0.0.1:1";
     assert_failed(KITH_EIO, "http://127.0.0.1:1 cannot be reached");
+    assert_null(strstr(logged, "no encryption"));
     endpoint = "http://no-such-host.invalid";
     assert_failed(KITH_EIO, "http://no-such-host.invalid cannot be reached");
+    static const char said[] =
+        "http://no-such-host.invalid has no encryption: whoever is on the way there can change what comes";
+    assert_non_null(strstr(logged, said));
+    assert_null(strstr(logged, "token"));
+    setenv("HF_TOKEN", HUB_TOKEN, 1);
+    assert_failed(KITH_EIO, "http://no-such-host.invalid cannot be reached");
+    assert_non_null(strstr(logged, "can change what comes; the token is not sent"));
+    unsetenv("HF_TOKEN");
     endpoint = "ftp://127.0.0.1";
     assert_failed(KITH_EINVAL, "the endpoint is not an address that can be used");
     setenv("HTTP_PROXY", "", 1);

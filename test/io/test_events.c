@@ -37,6 +37,7 @@ static void test_golden_bytes(void **state) {
                            three[] = {{"terms/binomial", -1e-3f}, {"lr", 1e-5f}, {tag, 61.25f}};
     assert_ok(ki_events_add(events, 1700000001.25, 301, &one, 1, &err), &err);
     assert_ok(ki_events_add(events, 1700000001.5, 302, NULL, 0, &err), &err); /* nothing to say */
+    assert_ok(ki_events_add_text(events, 1700000001.75, 0, "recipe", "a: 1\n\nb: [2]", &err), &err);
     assert_ok(ki_events_add(events, 1700000002.0, (int64_t)1 << 40, three, 3, &err), &err);
     assert_non_null(strstr(ki_events_path(events), "/events.out.tfevents.1700000000."));
     char *found = NULL, *wanted = NULL;

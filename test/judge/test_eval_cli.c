@@ -164,6 +164,58 @@ static void test_rerank(void **state) {
     assert_one_line_of(output);
 }
 
+/* Tables, the card and the page name the same rows; names that come from elsewhere are text on the page. */
+static void test_worst(void **state) {
+    (void)state;
+    const char *const what = "-e " GOLDEN "blobs_embedding.npy -y " GOLDEN
+                             "blobs_labels.npy --metrics map --bootstrap 0 --worst 5";
+    char arguments[1400], wanted[64];
+    kith_card *r = result_of(what, "w.json");
+    assert_string_equal(kith_card_text(r, "worst.judged"), "450");
+    assert_int_equal((int)number(r, "worst.wrong"), 315); /* R@1 is 0.3 */
+    assert_non_null(kith_card_text(r, "worst.queries.4.row"));
+    assert_null(kith_card_text(r, "worst.queries.5.row"));
+    assert_null(kith_card_text(r, "worst.queries.0.path"));
+    assert_true(number(r, "worst.queries.0.average_precision") < number(r, "map") / 2);
+    assert_true(number(r, "worst.negatives.0.margin") > number(r, "worst.negatives.4.margin"));
+    assert_int_equal(run("%s eval %s", testing_program(), what), 0);
+    assert_holds(
+        "the 5 worst of 450 queries, by average precision; 315 have a nearest item of another class");
+    snprintf(wanted, sizeof wanted, "row %d\n", (int)number(r, "worst.queries.0.row"));
+    assert_holds(wanted);
+    snprintf(wanted, sizeof wanted, "row %d\n", (int)number(r, "worst.negatives.0.negative.row"));
+    assert_holds(wanted);
+    kith_card_free(r);
+    /* One path for every row. No file has that name, so that the page says so in the pictures' places. */
+    assert_int_equal(
+        run("for i in $(seq 450); do echo \"a<b>/$i.png\"; done > %s/paths.txt", testing_folder()), 0);
+    snprintf(arguments, sizeof arguments, "%s --html %s/w.html --images %s/paths.txt", what, testing_folder(),
+             testing_folder());
+    r = result_of(arguments, "p.json");
+    snprintf(wanted, sizeof wanted, "a<b>/%d.png", (int)number(r, "worst.queries.0.row") + 1);
+    assert_string_equal(kith_card_text(r, "worst.queries.0.path"), wanted);
+    kith_card_free(r);
+    char path[600];
+    snprintf(path, sizeof path, "%s/w.html", testing_folder());
+    char *html = testing_read(path);
+    assert_non_null(strstr(html, "a&lt;b&gt;/"));
+    assert_null(strstr(html, "<b>"));
+    assert_null(strstr(html, "<script"));
+    assert_non_null(strstr(html, "Hard negative 5: "));
+    assert_null(strstr(html, "Hard negative 6: "));
+    assert_non_null(strstr(html, "</html>\n"));
+    free(html);
+    assert_int_equal(run("%s eval %s --html %s/w.html", testing_program(), what, testing_folder()), 2);
+    assert_holds("--html wants --images PATHS");
+    assert_one_line_of(output);
+    assert_int_equal(run("%s eval -e " GOLDEN "split_embedding.npy -y " GOLDEN
+                         "split_labels.npy --html %s/v.html --images %s/paths.txt",
+                         testing_program(), testing_folder(), testing_folder()),
+                     1);
+    assert_holds("paths.txt holds 450 paths for 400 rows");
+    assert_one_line_of(output);
+}
+
 static void test_query_and_gallery(void **state) {
     (void)state;
     kith_array e;
@@ -448,6 +500,7 @@ int main(void) {
         cmocka_unit_test(test_json_equals_the_reference),
         cmocka_unit_test(test_verification),
         cmocka_unit_test(test_rerank),
+        cmocka_unit_test(test_worst),
         cmocka_unit_test(test_query_and_gallery),
         cmocka_unit_test(test_compare_says_what_differs),
         cmocka_unit_test(test_compare_pairs_queries),

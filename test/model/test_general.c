@@ -192,6 +192,46 @@ static void test_sides_that_are_refused(void **state) {
     kith_model_free(model);
 }
 
+/* Below them a network's map is padding; what it was trained on is not refused. */
+static void test_the_least_side(void **state) {
+    (void)state;
+    static const struct {
+        const char *backbone, *settings;
+        int64_t own, least;
+    } rows[] = {{"mobilenet_v3_large", "width=0.25", 64, 32},
+                {"mobilenet_v3_large", "width=0.25", 24, 24},
+                {"efficientnet_b0", "width=0.25,depth=0.25", 64, 32},
+                {"resnet18", NULL, 64, 32},
+                {"swin_t", "width=32,depth=1,window=2", 64, 32},
+                {"convnext_t", "width=8,depth=2,blocks=1", 64, 32},
+                {"vit_t", "depth=2,width=32,heads=2,grid=4", 64, 16},
+                {"googlenet", NULL, 64, 47},
+                {"convnet4", NULL, 32, 16}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        kith_error err = {0};
+        kith_model *model = NULL;
+        char wanted[128];
+        KITH_OPTIONS(kith_model_options, o);
+        o.backbone = rows[i].backbone;
+        o.settings = rows[i].settings;
+        o.height = o.width = rows[i].own;
+        assert_ok(kith_model_open(&o, &model, &err), &err);
+        assert_ok(kith_model_save(model, path_of("sides.safetensors"), &err), &err);
+        kith_model_free(model);
+        kith_model_free(open_with(path_of("sides.safetensors"), rows[i].least));
+        KITH_OPTIONS(kith_model_options, less);
+        less.weights = path_of("sides.safetensors");
+        less.side = rows[i].least - 1;
+        model = NULL;
+        if (kith_model_open(&less, &model, &err) != KITH_ESHAPE)
+            fail_msg("%s of %d takes a side of %d", o.backbone, (int)rows[i].own, (int)less.side);
+        assert_null(model);
+        snprintf(wanted, sizeof wanted, "side is %d, which is too small for %s; wanted at least %d",
+                 (int)less.side, o.backbone, (int)rows[i].least);
+        assert_string_equal(err.message, wanted);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_is_the_model_where_none_is_named),
@@ -201,6 +241,7 @@ int main(void) {
         cmocka_unit_test(test_it_is_not_installed),
         cmocka_unit_test(test_another_side),
         cmocka_unit_test(test_sides_that_are_refused),
+        cmocka_unit_test(test_the_least_side),
     };
     return cmocka_run_group_tests_name("general", tests, set_up, testing_tear_down);
 }

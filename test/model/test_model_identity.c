@@ -31,7 +31,7 @@ static const char *save(const char *folder, const char *name, uint64_t seed, boo
     kith_error err;
     kith_model *model = open_random(seed);
     if (has_curve) {
-        kith_calibration *curve = &model->calibration;
+        kith_calibration *curve = &model->curve.calibration;
         *curve = (kith_calibration){.metric = KITH_COSINE,
                                     .source = "validation",
                                     .n_classes = 9,

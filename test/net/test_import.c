@@ -126,6 +126,30 @@ static void test_half(void **state) {
     assert_int_not_equal(access(in_folder("no.onnx"), F_OK), 0);
 }
 
+/* The source would be lost: by its name, by another name for it, and by that of its folder. */
+static void test_the_source_is_not_written_over(void **state) {
+    (void)state;
+    const char *program = testing_program(), *folder = testing_folder();
+    assert_int_equal(
+        run("cd %s && mkdir over && %s embed --backbone convnet4 --seed 5 --save over/model.safetensors "
+            "--generate 2 && "
+            "cp over/model.safetensors kept && ln over/model.safetensors hard.safetensors && ln -s "
+            "over/model.safetensors soft.safetensors",
+            folder, program),
+        0);
+    static const char *const rows[] = {
+        "export over/model.safetensors --half -o over/model.safetensors",
+        "export over --half -o over/model.safetensors", "export over --torch -o hard.safetensors",
+        "export over/model.safetensors --half -o soft.safetensors",
+        "import over/model.safetensors --backbone convnet4 -o hard.safetensors"};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_int_equal(run("cd %s && %s %s", folder, program, rows[i]), 2);
+        if (!strstr(output, "wanted another")) fail_msg("%s: %s", rows[i], output);
+        assert_one_line_of(output);
+        assert_int_equal(run("cd %s && cmp kept over/model.safetensors", folder), 0);
+    }
+}
+
 static void test_refusals(void **state) {
     (void)state;
     static const struct {
@@ -190,7 +214,8 @@ static void test_no_weights(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pth),      cmocka_unit_test(test_round_trip), cmocka_unit_test(test_half),
+        cmocka_unit_test(test_pth),      cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_half),     cmocka_unit_test(test_the_source_is_not_written_over),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_no_weights),
     };
     return cmocka_run_group_tests_name("net/import", tests, NULL, testing_tear_down);

@@ -122,6 +122,59 @@ static void test_not_for_another_model(void **state) {
     kith_model_free(model);
 }
 
+/* With another side it is the nearest thing known, and says so; it is not that of a file saved from there. */
+static void test_with_another_side(void **state) {
+    (void)state;
+    kith_calibration curve = make_curve(), found;
+    kith_error err;
+    save(file_path(), &curve);
+    kith_model *model = open_with(&(kith_model_options){.side = 32});
+    assert_ok(kith_model_curve(model, KITH_COSINE, &found, &err), &err);
+    strcat(curve.source, ", at 16 px");
+    assert_same_curve(&found, &curve);
+    assert_int_equal(kith_model_calibration(model, &found, &err), KITH_ENOTFOUND);
+    assert_int_equal(kith_model_curve(model, KITH_SQEUCLIDEAN, &found, &err), KITH_ENOTFOUND);
+    /* Opened again, as an index does. */
+    KITH_OPTIONS(kith_model_options, kept);
+    kith_model_options_get(model, &kept);
+    kith_model *again = open_with(&kept);
+    assert_ok(kith_model_curve(again, KITH_COSINE, &found, &err), &err);
+    assert_same_curve(&found, &curve);
+    char saved[520];
+    snprintf(saved, sizeof saved, "%s.saved", file_path());
+    assert_ok(kith_model_save(again, saved, &err), &err);
+    kith_model_free(model);
+    kith_model_free(again);
+    model = NULL;
+    KITH_OPTIONS(kith_model_options, o);
+    o.weights = saved;
+    assert_ok(kith_model_open(&o, &model, &err), &err);
+    assert_int_equal(kith_model_calibration(model, &found, &err), KITH_ENOTFOUND);
+    kith_model_free(model);
+    /* Its own side, and sides that are more than that. */
+    const struct {
+        kith_model_options options;
+        const char *source;
+    } rows[] = {{{.side = 16}, "validation"},
+                {{.side = 32, .pool = "max"}, NULL},
+                {{.side = 32, .resize = "shorter40"}, NULL},
+                {{.resize = "shorter40"}, NULL},
+                {{.height = 32, .width = 32}, NULL},
+                {{.height = 32, .width = 16}, NULL},
+                {{.side = 32, .tap = "pooled"}, NULL}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        model = open_with(&rows[i].options);
+        const kith_status status = kith_model_curve(model, KITH_COSINE, &found, &err);
+        if (rows[i].source) {
+            assert_ok(status, &err);
+            assert_string_equal(found.source, rows[i].source);
+        } else if (status != KITH_ENOTFOUND) {
+            fail_msg("options %zu have the curve of %s", i, found.source);
+        }
+        kith_model_free(model);
+    }
+}
+
 /* Metadata of a file with one value replaced (NULL: left out). */
 static kith_status read_with(const char *key, const char *value, kith_error *err) {
     static const char *const rows[][2] = {{"kith.calibration.source", "validation"},
@@ -174,6 +227,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_comes_back),
         cmocka_unit_test(test_not_for_another_model),
+        cmocka_unit_test(test_with_another_side),
         cmocka_unit_test(test_damage_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);

@@ -397,6 +397,132 @@ static void test_search_on_validation_classes(void **state) {
     free(page);
 }
 
+/* ---- grids ---- */
+
+static int grid(const char *out, const char *arguments) {
+    make_list();
+    return testing_run(output, sizeof output,
+                       "cd %s && %s reproduce list/%s.yaml --seeds 2 --out %s/results --runs %s/runs --page "
+                       "%s.md %s 2>&1",
+                       testing_folder(), testing_program(),
+                       strcmp(out, "whole-grid") == 0 ? "grid" : "halving", out, out, out, arguments);
+}
+
+static void make_grids(void) {
+    static const char row[] =
+        "rows:\n"
+        "  - name: g\n"
+        "    recipe: plain\n"
+        "    set: [data.validation=0.4, eval.every=0, eval.select=last, batch.classes=2]\n"
+        "    grid: {optim.lr: [1e-5, 1e-2], objective.loss: [{name: binomial, beta: 40}, contrastive]}\n";
+    char path[4096], text[2048];
+    make_list();
+    snprintf(path, sizeof path, "%s/list/halving.yaml", testing_folder());
+    snprintf(text, sizeof text, "%s    halving: {keep: 1/2, steps: [2, 4, 8]}\n", row);
+    testing_write(path, text);
+    snprintf(path, sizeof path, "%s/list/grid.yaml", testing_folder());
+    snprintf(text, sizeof text, "%s    by: recall.1\n", row);
+    testing_write(path, text);
+}
+
+/* The mean over the two seeds. */
+static double grid_score(const char *out, const char *row) {
+    double sum = 0;
+    char name[64];
+    for (int seed = 0; seed < 2; seed++) {
+        snprintf(name, sizeof name, "%.40s-seed%d", row, seed);
+        sum += number(out, name, "result.validation.map_at_r");
+    }
+    return sum / 2;
+}
+
+/* All combinations, and what they come to with the most steps. */
+static void make_whole_grid(void) {
+    static bool is_made;
+    if (is_made) return;
+    make_grids();
+    if (grid("whole-grid", "-s optim.steps=8") != 0) fail_msg("%s", output);
+    wants("8 runs: 8 done");
+    is_made = true;
+}
+
+static void test_grid(void **state) {
+    (void)state;
+    make_whole_grid();
+    char *page = tiny_read(".", "whole-grid.md"), *result = tiny_read("whole-grid", "results/g-4-seed1.json");
+    assert_non_null(
+        strstr(page, "## Grid: g\n\nR@1 of the validation classes in percent, of 4 combinations.\n"));
+    assert_non_null(strstr(page, "| 1 | `1e-5` | `{name: binomial, beta: 40}` | "));
+    assert_non_null(strstr(page, "| 4 | `1e-2` | `contrastive` | "));
+    assert_non_null(strstr(page, "\nThe best: `--set 'optim.lr="));
+    assert_null(strstr(result, "\"test\"")); /* nobody has looked at them */
+    free(page);
+    free(result);
+}
+
+static void test_halving(void **state) {
+    (void)state;
+    char row[32], name[64];
+    double score[4], cut[4];
+    make_whole_grid();
+    if (grid("halving", "") != 0) fail_msg("%s", output);
+    wants("24 runs: 14 done, 0 had a result, 0 have one of another recipe, 10 dropped by halving, 0 failed");
+    for (int round = 0, n = 4; round < 3; round++, n /= 2) {
+        const int steps = 2 << round;
+        int n_there = 0;
+        for (int i = 0; i < 4; i++) {
+            snprintf(row, sizeof row, "g-%d-%d", i + 1, steps);
+            snprintf(name, sizeof name, "results/%s-seed0.json", row);
+            const bool is_there = tiny_exists("halving", name);
+            n_there += is_there;
+            if (round > 0) { /* the best of the round before, and no other */
+                int n_better = 0;
+                for (int j = 0; j < 4; j++) n_better += cut[j] > cut[i] || (cut[j] == cut[i] && j < i);
+                if (is_there != (n_better < n)) fail_msg("%s: %d did better, and %d go on", row, n_better, n);
+            }
+            score[i] = is_there ? grid_score("halving", row) : -1;
+            snprintf(name, sizeof name, "g-%d", i + 1);
+            if (is_there && steps == 8) assert_true(score[i] == grid_score("whole-grid", name));
+        }
+        assert_int_equal(n_there, n);
+        memcpy(cut, score, sizeof cut);
+    }
+    char *page = tiny_read(".", "halving.md");
+    assert_non_null(strstr(page, "| | optim.lr | objective.loss | 2 | 4 | 8 |\n"));
+    assert_non_null(strstr(page, "\n48 steps were taken; all combinations to the end take 64 (75 %).\n"));
+    free(page);
+    assert_int_equal(grid("halving", ""), 0);
+    wants("24 runs: 0 done, 14 had a result");
+}
+
+/* A round waits for the whole round before. With it, the same command goes on to the same end. */
+static void test_halving_goes_on(void **state) {
+    (void)state;
+    make_grids();
+    assert_int_equal(grid("stopped", "--only 'g-*-4'"), 0);
+    wants("g-1-4 seed 0: waits for the result of g-1-2-seed0\n");
+    wants("8 runs: 0 done, 0 had a result, 0 have one of another recipe, 8 wait for others, 0 failed");
+    assert_int_equal(grid("stopped", "--only 'g-[123]-2,g-*-4'"), 0);
+    wants("14 runs: 6 done, 0 had a result, 0 have one of another recipe, 8 wait for others, 0 failed");
+    assert_int_equal(grid("stopped", ""), 0);
+    wants("24 runs: 8 done, 6 had a result, 0 have one of another recipe, 10 dropped by halving");
+    if (!tiny_exists("halving", "results")) test_halving(NULL);
+    assert_int_equal(
+        testing_run(output, sizeof output,
+                    "cd %s && ls halving/results > a && ls stopped/results > b && cmp a b", testing_folder()),
+        0);
+}
+
+static void test_grids_look_at_no_test_classes(void **state) {
+    (void)state;
+    make_grids();
+    assert_int_equal(grid("looks", "-s eval.test=true"), 1);
+    wants("failed: eval.test or eval.watch_test is true; a grid is chosen by validation classes");
+    wants("0 done");
+    assert_int_equal(grid("looks", "-s data.validation=0"), 1);
+    wants("failed: no classes are held out; wanted data.validation for a grid");
+}
+
 /* Variants of a run: in its result, with their curves, in the notes of the page, and as lines of a drawing. */
 static void test_variants(void **state) {
     (void)state;
@@ -524,6 +650,15 @@ static void test_bad_lists(void **state) {
         {"rows: [{name: a}]\norders: [{title: t, rows: {b: 1}}]\n", "unknown row 'b'"},
         {"rows: [{name: a}]\ncurves: [{name: c, rows: [b]}]\n", "unknown row 'b'"},
         {"- 1\n", "wanted a map with rows"},
+        {"rows: [{name: a, grid: {}}]\n", "a: grid is a map of 0; wanted keys with lists"},
+        {"rows: [{name: a, grid: {optim.lr: 1}}]\n", "a: grid.optim.lr is '1'; wanted a list of values"},
+        {"rows: [{name: a, grid: {a.b: [1]}, table: t}]\n", "a row with a grid goes without"},
+        {"rows: [{name: a, halving: {steps: [1, 2]}}]\n", "a: halving goes with a grid"},
+        {"rows: [{name: a, grid: {a.b: [1]}, halving: {keep: 2, steps: [1, 2]}}]\n", "halving.keep is '2'"},
+        {"rows: [{name: a, grid: {a.b: [1]}, halving: {steps: [2, 2]}}]\n", "wanted rising numbers"},
+        {"rows: [{name: a, grid: {a.b: [1]}, halving: {steps: [2]}}]\n", "wanted 2 to 16 rising numbers"},
+        {"rows: [{name: a, grid: {a.b: [1]}, halving: {stops: [2]}}]\n", "did you mean 'steps'?"},
+        {"rows: [{name: a, grid: {a.b: [1]}, by: nmi}]\n", "by is 'nmi'; wanted map_at_r"},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         char path[4096];
@@ -654,6 +789,10 @@ int main(void) {
         cmocka_unit_test(test_side_by_side),
         cmocka_unit_test(test_variants),
         cmocka_unit_test(test_search_on_validation_classes),
+        cmocka_unit_test(test_grid),
+        cmocka_unit_test(test_halving),
+        cmocka_unit_test(test_halving_goes_on),
+        cmocka_unit_test(test_grids_look_at_no_test_classes),
         cmocka_unit_test(test_a_failing_run_is_recorded),
         cmocka_unit_test(test_broken_results_are_refused),
         cmocka_unit_test(test_bad_lists),

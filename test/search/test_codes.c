@@ -79,7 +79,7 @@ static double error_of(kith_metric metric, int bits, double *ret_bias) {
     ki_scan_query q = {.turned = turned, .entry = entry, .self = -1};
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < 20; i++) {
-        assert_ok(ki_scan_query_set(&q, s.coder, query + i * 128, i, &err), &err);
+        assert_ok(ki_scan_query_set(&q, s.coder, query + i * 128, 128, i, &err), &err);
         for (int64_t l = 0; l < 8; l++) {
             double distance;
             const double base = ki_scan_query_base(&q, s.coder, ki_scan_kernel_best(), l, &distance);

@@ -191,7 +191,7 @@ static void test_other_formats(void **state) {
         *at = '7';
         put_back(&files[i], files[i].n);
         assert_int_equal(kith_index_open(folder, KITH_INDEX_READ, &index, &err), KITH_EUNSUPPORTED);
-        assert_non_null(strstr(err.message, "an index of format 7; this kith reads format 1 to 2"));
+        assert_non_null(strstr(err.message, "an index of format 7; this kith reads format 1 to 3"));
         assert_string_equal(err.hint, "open it with a newer kith, or make it again");
         *at = '0';
         put_back(&files[i], files[i].n);

@@ -439,6 +439,7 @@ static void test_an_explanation(void **state) {
                 fail_msg("%s: map %d has the sum %.12g, the score is %.12g", query[i], map, sum + rest,
                          score[0]);
         }
+        assert_holds(a.body, "\"estimate\": null, \"query\": {");
         if (i == 0 && !(score[0] > 0.99999)) fail_msg("an image and itself: %g", score[0]);
         /* The network sees the middle of the part, told in pixels of the whole image. */
         if (i == 1)

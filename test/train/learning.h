@@ -17,6 +17,12 @@ enum { SIDE = 16, CLASSES = 4, DIM = 8 };
 /* Of the networks that are made from now on. */
 static ki_adaptation setup_adapt;
 
+/* … and what they are; NULL: convnet4 for images of SIDE pixels. */
+static struct {
+    const char *backbone, *settings;
+    int side;
+} setup_net;
+
 typedef struct setup {
     ki_arena arena;
     ki_backend *backend;
@@ -37,15 +43,16 @@ static inline kith_status setup_try(setup *s, int channels, int width, int heads
                                     const char *optim, ki_learner_settings settings, kith_error *err) {
     char text[32];
     ki_value *of_net = NULL, *of_objective = NULL, *of_optim = NULL;
+    const bool is_other = setup_net.backbone != NULL;
     snprintf(text, sizeof text, "{width: %d}", width);
-    KI_TRY(setup_parse(s, text, &of_net, err));
+    KI_TRY(setup_parse(s, is_other ? setup_net.settings : text, &of_net, err));
     KI_TRY(setup_parse(s, objective, &of_objective, err));
     KI_TRY(setup_parse(s, optim, &of_optim, err));
-    const ki_net_options net = {.backbone = "convnet4",
+    const ki_net_options net = {.backbone = is_other ? setup_net.backbone : "convnet4",
                                 .settings = of_net,
                                 .c = channels,
-                                .h = SIDE,
-                                .w = SIDE,
+                                .h = is_other ? setup_net.side : SIDE,
+                                .w = is_other ? setup_net.side : SIDE,
                                 .embedding = DIM,
                                 .heads = heads,
                                 .map_channels = heads > 1 ? width : 0,
@@ -55,6 +62,8 @@ static inline kith_status setup_try(setup *s, int channels, int width, int heads
     KI_TRY(ki_params_init(s->params, 3, err));
     ki_sizes sizes = {
         .n_classes = CLASSES, .embedding = DIM, .pooled = width * heads, .map = width, .heads = heads};
+    if (is_other) sizes.pooled = sizes.map = (int)ki_params_find(s->params, "embedding.weight")->shape.dim[1];
+    sizes.no_map = ki_net_takes_vectors(&s->net);
     for (int t = 0; t < settings.n_teachers; t++) sizes.teacher[t] = ki_teacher_width(&settings.teacher[t]);
     KI_TRY(ki_objective_new(of_objective, &sizes, 3, &s->objective, err));
     KI_TRY(ki_optim_parse(of_optim, &s->optim, err));

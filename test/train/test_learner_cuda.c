@@ -6,6 +6,9 @@
 
 #include "train/describe.h"
 
+/* Of the learners that are made from now on: chunks of the device's, with frozen batch norms on both; 0: whole batches. */
+static int64_t chunk;
+
 static setup *make_heads(const char *device, int heads, const char *objective, const char *optim,
                          int64_t batch, bool one_by_one) {
     const kith_transform t = transform_of();
@@ -15,6 +18,8 @@ static setup *make_heads(const char *device, int heads, const char *objective, c
                           (ki_learner_settings){.batch = batch,
                                                 .format = ki_feed_format(backend, NULL, &t),
                                                 .transform = &t,
+                                                .chunk = strcmp(device, "cuda") == 0 ? chunk : 0,
+                                                .frozen_bn = chunk > 0,
                                                 .one_by_one = one_by_one});
     const ki_batch_memory memory = ki_feed_memory(backend);
     if (memory.take) s->pinned = memory.take(memory.user, sizeof pixels);
@@ -105,6 +110,23 @@ static void test_heads(void **state) {
         "[{name: head_divergence, weight: 0.5}, {name: horde, orders: 3, dimension: 16, embedding: 8, "
         "weight: 0.25}]}",
         "{lr: 1e-3, steps: 1}", 1, false, sizes);
+}
+
+/* The device computes 3 images at a time, the host all of them. */
+static void test_chunks(void **state) {
+    (void)state;
+    static const int sizes[] = {8, 8, 8, 6, 8, 6, 8, 6, 6, 0};
+    chunk = 3;
+    follow_sizes("{loss: raw, miner: {name: vthm, margin: 0.1}}", "{lr: 1e-2, steps: 1}", 1, false, sizes);
+    follow_sizes("{loss: amsoftmax, regularizers: [{name: energy_confusion, weight: 0.1}]}",
+                 "{lr: 1e-2, steps: 1, accumulate: 2}", 2, false, sizes);
+    follow("{loss: binomial, memory: {size: 12, warmup: 2}, regularizers: [{name: row_norm_penalty}]}",
+           "{lr: 1e-3, steps: 1}", 1, true);
+    follow_heads(2,
+                 "{loss: {name: contrastive, form: horde}, regularizers: [{name: head_divergence, weight: "
+                 "0.5}, {name: horde, orders: 3, dimension: 16, embedding: 8, weight: 0.25}]}",
+                 "{lr: 1e-3, steps: 1}", 1, false, sizes);
+    chunk = 0;
 }
 
 static void test_kernel_by_kernel(void **state) {
@@ -460,6 +482,7 @@ int main(void) {
     draw_images();
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs),
                                        cmocka_unit_test(test_heads),
+                                       cmocka_unit_test(test_chunks),
                                        cmocka_unit_test(test_kernel_by_kernel),
                                        cmocka_unit_test(test_proxies_and_a_stopped_term),
                                        cmocka_unit_test(test_micro_batches),

@@ -37,9 +37,10 @@ typedef struct learned {
 typedef struct job {
     const char *objective, *optim;
     bool frozen_bn, one_by_one, nccl;
-    int64_t bucket;
-    int heads;        /* 0: 1 */
-    const int *sizes; /* whole batches, in turn */
+    int64_t bucket, chunk;
+    const char *device; /* NULL: cuda, two of them */
+    int heads;          /* 0: 1 */
+    const int *sizes;   /* whole batches, in turn */
     learned rank[THREAD_RANKS_MOST];
 } job;
 
@@ -66,9 +67,11 @@ static kith_status take_values(setup *s, learned *l, kith_error *err) {
 
 static kith_status learn(const job *j, setup *s, ki_comm *comm, ki_device_comm **device, learned *l,
                          kith_error *err) {
-    const ki_backend_options options = {.deterministic = true, .device = comm->rank % 2};
-    KI_TRY(ki_backend_open("cuda", &options, &s->backend, err));
-    if (j->nccl)
+    const ki_backend_options options = {.deterministic = true, .device = j->device ? 0 : comm->rank % 2};
+    KI_TRY(ki_backend_open(j->device ? j->device : "cuda", &options, &s->backend, err));
+    if (s->backend->type->is_host)
+        KI_TRY(ki_direct_open(s->backend, comm, device, err));
+    else if (j->nccl)
         KI_TRY(s->backend->type->comm_open(s->backend, comm, device, err));
     else if (comm->size > 1)
         KI_TRY(ki_staged_open(s->backend, comm, device, err));
@@ -78,6 +81,7 @@ static kith_status learn(const job *j, setup *s, ki_comm *comm, ki_device_comm *
                                            .comm = comm,
                                            .device_comm = *device,
                                            .bucket = j->bucket,
+                                           .chunk = j->chunk,
                                            .format = KI_BATCH_FLOAT,
                                            .frozen_bn = j->frozen_bn,
                                            .one_by_one = j->one_by_one},
@@ -176,6 +180,7 @@ static void need_ranks(void) {
 static void follow(job like, int most) {
     job one = like;
     one.nccl = false;
+    one.chunk = 0;
     run(&one, 1);
     for (int size = 2; size <= most; size++) {
         job a = like, b = like;
@@ -243,6 +248,38 @@ static void test_smaller_batches(void **state) {
     need_ranks();
     static const int sizes[N_STEPS] = {WHOLE, 4, WHOLE, 7, 4};
     follow((job){.objective = objectives[1], .optim = adam, .sizes = sizes}, 3);
+}
+
+/* Every rank computes its images two at a time, the one process all of them; ranks have several numbers of chunks. */
+static void follow_chunks(const char *device, const int *sizes) {
+    const job like = {.objective = objectives[3],
+                      .optim = "{name: adam, lr: 1e-2, accumulate: 2}",
+                      .sizes = sizes,
+                      .device = device,
+                      .bucket = 600,
+                      .chunk = 2,
+                      .frozen_bn = true};
+    follow(like, 2);
+    for (size_t i = 0; i < 2; i++) {
+        job other = like;
+        other.objective = objectives[i ? 5 : 1];
+        other.optim = adam;
+        follow(other, 3);
+    }
+}
+
+static void test_chunks(void **state) {
+    (void)state;
+    need_ranks();
+    static const int sizes[N_STEPS] = {WHOLE, 4, WHOLE, 7, WHOLE};
+    follow_chunks(NULL, sizes);
+}
+
+/* One rank of three has no image of the second batch. */
+static void test_chunks_on_the_host(void **state) {
+    (void)state;
+    static const int sizes[N_STEPS] = {WHOLE, 2, WHOLE, 7, 5};
+    follow_chunks("cpu", sizes);
 }
 
 /* ---- a rank that has gone astray ---- */
@@ -386,6 +423,31 @@ static void test_ranks_over_nccl(void **state) {
                2);
 }
 
+static void test_chunks_over_nccl(void **state) {
+    (void)state;
+    need_nccl();
+    job one = {.objective = objectives[1], .optim = adam, .sizes = full, .frozen_bn = true};
+    job with = one;
+    with.nccl = true;
+    with.bucket = 500;
+    with.chunk = 2;
+    run(&one, 1);
+    run(&with, 1);
+    assert_near(one.objective, 1, &with.rank[0], &one.rank[0]);
+    job_release(&one);
+    job_release(&with);
+    need_ranks();
+    with = (job){.objective = objectives[3],
+                 .optim = adam,
+                 .sizes = full,
+                 .nccl = true,
+                 .one_by_one = true,
+                 .bucket = 500,
+                 .chunk = 2,
+                 .frozen_bn = true};
+    follow(with, 2);
+}
+
 /* What a rank gets when it asks for a device comm. */
 typedef struct opened {
     kith_status status[THREAD_RANKS_MOST];
@@ -445,6 +507,9 @@ int main(void) {
         cmocka_unit_test(test_micro_batches),
         cmocka_unit_test(test_heads),
         cmocka_unit_test(test_smaller_batches),
+        cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_chunks_on_the_host),
+        cmocka_unit_test(test_chunks_over_nccl),
         cmocka_unit_test(test_nccl_in_a_recorded_step),
         cmocka_unit_test(test_ranks_over_nccl),
         cmocka_unit_test(test_which_way_is_taken),

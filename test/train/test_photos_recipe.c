@@ -42,6 +42,9 @@ static void test_larger_networks(void **state) {
     static const struct {
         const char *recipe, *network;
     } rows[] = {{"vit", "vit_s --settings depth=2,width=32,heads=2,grid=4"},
+                {"siglip", "vit_b --settings depth=2,width=32,heads=2,grid=4,kind=siglip --pool attention"},
+                {"swin", "swin_t --settings width=32,depth=1,window=2"},
+                {"mobilenet", "mobilenet_v3_large"},
                 {"convnext", "convnext_t --settings width=8,depth=2,blocks=1"}};
     const char *folder = testing_folder(), *program = testing_program();
     assert_int_equal(
@@ -59,6 +62,52 @@ static void test_larger_networks(void **state) {
             rows[i].recipe, rows[i].recipe);
         if (status != 0) fail_msg("%s: %s", rows[i].recipe, output);
         if (!strstr(output, "these are the tensors of")) fail_msg("%s: %s", rows[i].recipe, output);
+    }
+}
+
+/* What reads the map reads tokens, too, whatever the vector is made of; an ensemble of heads wants convolutions, and says so in a line. */
+static void test_methods_on_tokens(void **state) {
+    (void)state;
+    static const struct {
+        const char *network, *pools[3];
+    } nets[] = {{"vit_t --settings depth=2,width=32,heads=2,grid=4", {"class", "avg", "class_avg"}},
+                {"vit_b --settings depth=2,width=32,heads=2,grid=4,kind=siglip --pool attention",
+                 {"attention", "gem"}},
+                {"swin_t --settings width=32,depth=1,window=2", {"avg", "both"}}};
+    static const char
+        *const methods[] = {"horde", "density", "joint_similarity"},
+               *const ways =
+                   "--set data.root=tokens --set model.weights=net.safetensors --set model.bn=batch --set "
+                   "model.embedding=16 --set batch.classes=4 --set input.crop=64 --set "
+                   "input.resize=squash72 --set optim.steps=2 --set eval.every=2 --no-report --quiet";
+    const char *folder = testing_folder(), *program = testing_program();
+    assert_int_equal(
+        testing_run(output, sizeof output, "%s synth %s/tokens --classes 16 --images 4", program, folder), 0);
+    for (size_t i = 0; i < N_ROWS(nets); i++) {
+        assert_int_equal(testing_run(output, sizeof output,
+                                     "cd %s && %s embed --backbone %s --generate 1 --save net.safetensors",
+                                     folder, program, nets[i].network),
+                         0);
+        for (size_t p = 0; p < N_ROWS(nets[i].pools) && nets[i].pools[p]; p++) {
+            for (size_t m = 0; m < (p == 0 ? N_ROWS(methods) : 1); m++) {
+                const int status =
+                    testing_run(output, sizeof output,
+                                "cd %s && rm -rf on && %s train %s/recipes/methods/%s.yaml %s --set "
+                                "model.pool=%s --out on "
+                                "&& test -s on/model.safetensors",
+                                folder, program, testing_source(), methods[m], ways, nets[i].pools[p]);
+                if (status != 0)
+                    fail_msg("%s on %s, %s: %s", methods[m], nets[i].network, nets[i].pools[p], output);
+            }
+        }
+        const int status = testing_run(
+            output, sizeof output,
+            "cd %s && rm -rf on && %s train %s/recipes/methods/head_divergence.yaml %s --set model.pool=%s "
+            "--out on",
+            folder, program, testing_source(), ways, nets[i].pools[0]);
+        if (status != 1 || !strstr(output, "names no place where heads could begin; wanted 1 head, found 4"))
+            fail_msg("status %d: %s", status, output);
+        assert_one_line_of(output);
     }
 }
 
@@ -121,6 +170,7 @@ static void test_the_general_network(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_folder_of_images), cmocka_unit_test(test_larger_networks),
-        cmocka_unit_test(test_the_general_network), cmocka_unit_test(test_every_method_trains)};
+        cmocka_unit_test(test_the_general_network), cmocka_unit_test(test_methods_on_tokens),
+        cmocka_unit_test(test_every_method_trains)};
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }

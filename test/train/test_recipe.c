@@ -95,6 +95,7 @@ static void test_mistakes(void **state) {
         {"optim.learning=3", "unknown option 'learning'", ""},
         {"optim.lr=fast", "lr is 'fast'", "wanted a number"},
         {"eval.evry=3", "eval: unknown option 'evry'", "did you mean 'every'?"},
+        {"eval.views=11", "eval: views is '11'", "wanted a whole number: 1 … 10"},
         {"eval.k=[2, 1]", "k is a list of 2", ""},
         {"eval.k=[10, 20]", "begin with 1", ""},
         {"checkpoint.evry=3", "checkpoint: unknown option 'evry'", "did you mean 'every'?"},

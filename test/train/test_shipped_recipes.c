@@ -20,6 +20,32 @@ static bool is_listed(const char *name) {
     return false;
 }
 
+/* The model that comes with kith, or weights that `kith pull` has a short name for; otherwise the recipe runs for nobody as it is. */
+static void check_weights(const char *path, const char *weights) {
+    kith_list_entry entry;
+    if (strncmp(weights, "hub:", 4) != 0) {
+        if (*weights && strcmp(weights, "general") != 0) fail_msg("%s: nobody has %s", path, weights);
+        return;
+    }
+    for (int i = 0; kith_list_entry_at("weights", i, &entry); i++) {
+        if (strcmp(entry.name, weights + 4) == 0) return;
+    }
+    fail_msg("%s: kith list weights has no %s", path, weights);
+}
+
+/* Every "weights: …" of a recipe with all its defaults. */
+static void check_all_weights(const char *path, const ki_recipe *r) {
+    static const char key[] = "weights: ";
+    for (const char *at = strstr(r->text, key); at; at = strstr(at, key)) {
+        char found[256];
+        at += strlen(key);
+        const size_t quote = *at == '"';
+        const size_t n = strcspn(at + quote, quote ? "\"" : ",}\n ");
+        snprintf(found, sizeof found, "%.*s", (int)n, at + quote);
+        check_weights(path, strcmp(found, "null") == 0 ? "" : found);
+    }
+}
+
 static void check_recipe(const char *path, const char *name, bool ships) {
     kith_error err = {0};
     ki_recipe *recipe = NULL, *again = NULL;
@@ -29,6 +55,7 @@ static void check_recipe(const char *path, const char *name, bool ships) {
     if (ki_recipe_read(&(ki_recipe_source){.text = recipe->text}, &again, &err) != KITH_OK)
         fail_msg("%s, filled in: %s (%s)", path, err.message, err.hint);
     assert_string_equal(recipe->text, again->text);
+    if (ships) check_all_weights(path, recipe);
     if (is_listed(name) != ships)
         fail_msg("%s: %s `kith list recipes`", path, ships ? "is not in" : "does not ship, but is in");
     ki_recipe_free(recipe);

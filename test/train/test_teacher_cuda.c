@@ -8,6 +8,9 @@
 
 enum { BATCH = 8, N_TEACHERS = 2 };
 
+/* Of the learners that are made from now on, with frozen batch norms; 0: whole batches. */
+static int64_t chunk;
+
 /* A learner with two teachers: one prepares images in another order and scale, the other as the network itself. */
 typedef struct taught {
     setup *setup;
@@ -51,7 +54,9 @@ static taught *make(const char *device, const char *objective, int64_t n_unlabel
                                                   .transform = &t,
                                                   .teacher = all->teacher,
                                                   .n_teachers = N_TEACHERS,
-                                                  .n_unlabelled = n_unlabelled});
+                                                  .n_unlabelled = n_unlabelled,
+                                                  .chunk = chunk,
+                                                  .frozen_bn = chunk > 0});
     const ki_batch_memory memory = ki_feed_memory(backend);
     if (memory.take) all->setup->pinned = memory.take(memory.user, sizeof pixels);
     return all;
@@ -177,6 +182,17 @@ static void test_micro_batches(void **state) {
     follow(objective, 0, 2);
 }
 
+/* Chunks of three images: the teachers see each once. */
+static void test_chunks(void **state) {
+    (void)state;
+    chunk = 3;
+    check_terms("cpu");
+    check_terms("cuda");
+    follow(objective, 0, 2);
+    follow(objective, 4, 1);
+    chunk = 0;
+}
+
 static void test_items_without_a_class(void **state) {
     (void)state;
     follow(objective, 4, 1);
@@ -226,7 +242,8 @@ static int draw(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_the_objective_gets), cmocka_unit_test(test_the_device_follows_the_host),
-        cmocka_unit_test(test_micro_batches),           cmocka_unit_test(test_items_without_a_class),
-        cmocka_unit_test(test_a_teacher_stays),         cmocka_unit_test(test_another_size_is_refused)};
+        cmocka_unit_test(test_micro_batches),           cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_items_without_a_class),   cmocka_unit_test(test_a_teacher_stays),
+        cmocka_unit_test(test_another_size_is_refused)};
     return cmocka_run_group_tests_name("train/teachers", tests, draw, NULL);
 }

@@ -68,6 +68,24 @@ static void test_a_rank_without_images(void **state) {
     rank_runs_near("idle", "alone", 1e-3);
 }
 
+/* Each rank computes its images in chunks of its own, also a rank that has none. */
+static void test_chunks(void **state) {
+    (void)state;
+    need_mpirun();
+#define OF_CHUNKS \
+    "--set model.bn=frozen --set optim.steps=12 --set optim.accumulate=2 --set eval.select=last "
+    one_train("whole", OF_CHUNKS "--set batch.classes=5");
+    ranks_train(3, "chunks", OF_CHUNKS "--set batch.classes=5 --set batch.cached=true --set batch.chunk=2");
+    rank_runs_near("chunks", "whole", 1e-3);
+    one_train("few",
+              OF_CHUNKS "--set batch.sampler=shuffled --set batch.size=2 --set objective.loss=amsoftmax");
+    ranks_train(3, "few-chunks",
+                OF_CHUNKS
+                "--set batch.sampler=shuffled --set batch.size=2 --set objective.loss=amsoftmax "
+                "--set batch.cached=true --set batch.chunk=1");
+    rank_runs_near("few-chunks", "few", 1e-3);
+}
+
 /* With weights that stay as they are, two ranks embed what one process embeds, each its half. */
 static void test_evaluation_has_the_bits_of_one_process(void **state) {
     (void)state;
@@ -263,6 +281,7 @@ int main(void) {
                                        cmocka_unit_test(test_part_of_a_network_and_its_average),
                                        cmocka_unit_test(test_resume_with_another_number_of_ranks),
                                        cmocka_unit_test(test_a_rank_without_images),
+                                       cmocka_unit_test(test_chunks),
                                        cmocka_unit_test(test_evaluation_has_the_bits_of_one_process),
                                        cmocka_unit_test(test_proxies_over_ranks),
                                        cmocka_unit_test(test_unreadable_images_of_all_ranks),

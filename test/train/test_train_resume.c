@@ -76,6 +76,24 @@ static void test_a_finished_run_is_not_run_again(void **state) {
     assert_true(before.st_ino == after.st_ino);
 }
 
+/* Several views of an image in a batch: other numbers than without, and the same after a stop. */
+static void test_views_go_on(void **state) {
+    (void)state;
+    kith_error err;
+    assert_ok(train("views", false, never, "batch.views=2", &err), &err);
+    assert_int_equal(train("views-stopped", false, (stopper){.stop_at = 17}, "batch.views=2", &err),
+                     KITH_ECANCELED);
+    assert_ok(train("views-stopped", true, never, "batch.views=2", &err), &err);
+    assert_same_end("views", "views-stopped");
+    make_whole();
+    assert_int_not_equal(0,
+                         testing_run(output, sizeof output, "cmp %s/model.safetensors %s/model.safetensors",
+                                     path_of("whole"), path_of("views")));
+    testing_run(output, sizeof output, "grep -o '\"n_pos\": [0-9]*' %s/log.jsonl | tail -1",
+                path_of("views"));
+    assert_string_equal(output, "\"n_pos\": 36\n"); /* 3 classes of 4 views: 3 * 4 * 3 */
+}
+
 /* ---- processes ---- */
 
 /* With stdout and stderr going to `fd`. */
@@ -360,6 +378,7 @@ int main(void) {
         cmocka_unit_test(test_stopped_anywhere),
         cmocka_unit_test(test_the_log_goes_on_where_the_checkpoint_is),
         cmocka_unit_test(test_stopped_inside_an_evaluation),
+        cmocka_unit_test(test_views_go_on),
         cmocka_unit_test(test_a_finished_run_is_not_run_again),
         cmocka_unit_test(test_killed_twenty_times),
         cmocka_unit_test(test_half_written_files_go),

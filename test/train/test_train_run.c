@@ -64,6 +64,8 @@ static void test_what_a_run_leaves(void **state) {
     static const char *const files[] = {"recipe.yaml",
                                         "run.json",
                                         "log.jsonl",
+                                        "log.csv",
+                                        "MODEL.md",
                                         "best.safetensors",
                                         "model.safetensors",
                                         "split.csv",

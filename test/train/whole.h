@@ -90,7 +90,72 @@ static inline void assert_same_end(const char *a, const char *b) {
     tiny_assert_same(a, b, "split.csv");
 }
 
-/* log.jsonl without what clocks say. */
+/* What a line of log.jsonl says after `key`, up to a comma or a bracket; "": nothing. */
+static inline const char *said(const char *line, const char *key, char *to, size_t bytes) {
+    const char *at = strstr(line, key);
+    if (at) at += strlen(key);
+    snprintf(to, bytes, "%.*s", at ? (int)strcspn(at, ",}\"\n") : 0, at ? at : "");
+    return to;
+}
+
+/* Cell `column` of a row of a table. */
+static inline const char *cell(const char *row, int column, char *to, size_t bytes) {
+    for (; column > 0; column--) row += strcspn(row, ",") + 1;
+    snprintf(to, bytes, "%.*s", (int)strcspn(row, ",\n"), row);
+    return to;
+}
+
+/* log.csv has a row for every line of log.jsonl about steps and evaluations, with the same numbers, and nothing else. */
+static inline void assert_table(const char *out) {
+    static const struct {
+        const char *column, *key;
+    } numbers[] = {{"kind", "\"kind\": \""},
+                   {"step", "\"step\": "},
+                   {"split", "\"split\": \""},
+                   {"total", "\"total\": "},
+                   {"terms.binomial", "\"terms\": {\"binomial\": "},
+                   {"weights.binomial", "\"weights\": {\"binomial\": "},
+                   {"lr", "\"lr\": "},
+                   {"grad_norm.embedding", "\"embedding\": "},
+                   {"img_per_s", "\"img_per_s\": "},
+                   {"recall.1", "\"recall\": {\"1\": "},
+                   {"recall.8", "\"8\": "},
+                   {"map_at_r", "\"map_at_r\": "},
+                   {"r_precision", "\"r_precision\": "}};
+    char *log = tiny_read(out, "log.jsonl"), *table = tiny_read(out, "log.csv"), wanted[64], found[64];
+    char *row = strchr(table, '\n') + 1, *header = table;
+    int column[N_ROWS(numbers)], n_columns = 0, n_rows = 0;
+    row[-1] = '\0';
+    for (char *at = header; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL, n_columns++) {
+        for (size_t i = 0; i < N_ROWS(numbers); i++) {
+            const size_t n = strlen(numbers[i].column);
+            if (strncmp(at, numbers[i].column, n) == 0 && strchr(",", at[n])) column[i] = n_columns;
+        }
+    }
+    for (char *line = log; *line; line = strchr(line, '\n') + 1) {
+        if (!strstr(said(line, "\"kind\": \"", found, sizeof found), "step") && strcmp(found, "eval") != 0)
+            continue;
+        char *end = strchr(line, '\n');
+        *end = '\0';
+        int n = 1;
+        for (char *c = row; *c && *c != '\n'; c++) n += *c == ',';
+        if (n != n_columns) fail_msg("row %d has %d cells, the header %d: %s", n_rows, n, n_columns, row);
+        for (size_t i = 0; i < N_ROWS(numbers); i++) {
+            said(line, numbers[i].key, wanted, sizeof wanted);
+            if (strcmp(cell(row, column[i], found, sizeof found), wanted) != 0)
+                fail_msg("%s, row %d: %s is '%s', wanted '%s'", out, n_rows, numbers[i].column, found,
+                         wanted);
+        }
+        *end = '\n';
+        row = strchr(row, '\n') + 1;
+        n_rows++;
+    }
+    if (*row || n_rows < 7) fail_msg("%d rows; left over: %s", n_rows, row);
+    free(log);
+    free(table);
+}
+
+/* log.jsonl without what clocks say, and a table that belongs to it. */
 static inline void assert_same_log(const char *a, const char *b) {
     char command[512];
     char *text[2];
@@ -101,6 +166,7 @@ static inline void assert_same_log(const char *a, const char *b) {
                  path_of(outs[i]));
         assert_int_equal(0, testing_run(text[i], TINY_OUTPUT, "%s", command));
     }
+    assert_table(b);
     if (strcmp(text[0], text[1]) != 0) fail_msg("logs differ:\n%s---\n%s", text[0], text[1]);
     free(text[0]);
     free(text[1]);

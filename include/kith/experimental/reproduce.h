@@ -28,6 +28,8 @@ typedef enum kith_reproduce_event_kind {
     KITH_REPRODUCE_LATE,       /* would not end in the time there is: seconds */
     KITH_REPRODUCE_BUSY,       /* another process is at it */
     KITH_REPRODUCE_OTHER_DATA, /* the result that is there is of other data; it is left as it is */
+    KITH_REPRODUCE_DROPPED,    /* halving: others did better with fewer steps, so it is not run */
+    KITH_REPRODUCE_WAITS,      /* halving: text says which result with fewer steps is missing */
 } kith_reproduce_event_kind;
 
 typedef struct kith_reproduce_event {
@@ -86,6 +88,7 @@ KITH_API kith_status kith_reproduce_places(const kith_reproduce_options *options
 typedef struct kith_reproduce_summary {
     int64_t n; /* runs of the list, as far as `only` and `seeds` go */
     int64_t n_done, n_skipped, n_stale, n_failed, n_late, n_busy, n_other_data;
+    int64_t n_dropped, n_waiting; /* of grids with halving */
 } kith_reproduce_summary;
 
 /* Run what is missing. A run that fails is recorded (NAME-seedK.failed.json) and counted, and is tried again by the

@@ -1,6 +1,6 @@
 /* A manifest: a CSV file whose header names the columns path and label, and maybe split
- * (train|validation|test), role (query|gallery|both) and x, y, w, h (a box in pixels). Paths are relative
- * to the manifest's folder. Without a split column the first half of the classes, in order of
+ * (train|validation|test), role (query|gallery|both), x, y, w, h (a box in pixels) , group (what must not be parted
+ * between splits) and superclass (of the class). Paths are relative to the manifest's folder. Without a split column the first half of the classes, in order of
  * appearance, trains. */
 #include <string.h>
 #include <strings.h>
@@ -9,7 +9,7 @@
 #include "data/dataset/table.h"
 
 typedef struct columns {
-    int path, label, split, role, box[4];
+    int path, label, split, role, group, super, box[4];
 } columns;
 
 static kith_status read_header(ki_table *t, columns *ret, kith_error *err) {
@@ -21,7 +21,9 @@ static kith_status read_header(ki_table *t, columns *ret, kith_error *err) {
     *ret = (columns){.path = ki_table_column(t, "path"),
                      .label = ki_table_column(t, "label"),
                      .split = ki_table_column(t, "split"),
-                     .role = ki_table_column(t, "role")};
+                     .role = ki_table_column(t, "role"),
+                     .group = ki_table_column(t, "group"),
+                     .super = ki_table_column(t, "superclass")};
     if (ret->path < 0 || ret->label < 0)
         return ki_lines_fail(&t->lines, t->line, "a header with the columns path and label", err);
     int n_box = 0;
@@ -60,11 +62,20 @@ static kith_status read_row(kith_dataset *set, const char *folder, const ki_tabl
     KI_TRY(ki_dataset_add(set, folder, path.s, path.n, label, split, &item, err));
     if (!role_of(ki_table_field(t, at->role), &item->role))
         return ki_lines_fail(&t->lines, t->line, "query, gallery or both as role", err);
+    const ki_text super = ki_table_field(t, at->super);
+    if (super.n) KI_TRY(ki_dataset_super_class(set, label, super.s, super.n, err));
+    const ki_text group = ki_table_field(t, at->group);
+    if (group.n) {
+        int32_t number = 0;
+        KI_TRY(ki_dataset_group(set, group.s, group.n, &number, err));
+        item->group = number;
+    }
     if (at->box[0] < 0 || ki_table_field(t, at->box[0]).n == 0) return KITH_OK;
     for (int i = 0; i < 4; i++) {
         double value = 0;
-        if (!ki_text_double(ki_table_field(t, at->box[i]), &value) || !(value > -1e6 && value < 1e6))
-            return ki_lines_fail(&t->lines, t->line, "four numbers as x, y, w, h", err);
+        if (!ki_text_double(ki_table_field(t, at->box[i]), &value) || !(value > -1e6 && value < 1e6) ||
+            (i >= 2 && value <= 0))
+            return ki_lines_fail(&t->lines, t->line, "four numbers as x, y, w, h, w and h above 0", err);
         item->box[i] = (float)value;
     }
     item->has_box = true;
@@ -82,7 +93,7 @@ kith_status ki_csv_parse(kith_dataset *set, const char *folder, const char *text
         if (!more) break;
         KI_CHECK(read_row(set, folder, &t, &at, err));
     }
-    if (at.split < 0) ki_dataset_split_at(set, (int32_t)(set->n_classes + 1) / 2);
+    status = at.split < 0 ? ki_dataset_halve(set, err) : ki_dataset_check_groups(set, err);
 done:
     ki_table_release(&t);
     return status;
@@ -110,7 +121,8 @@ done:
 
 const ki_dataset_kind ki_dataset_csv = {
     .name = "csv",
-    .summary = "a CSV manifest: path, label and maybe split, role (query|gallery), box (x,y,w,h)",
+    .summary =
+        "a CSV manifest: path, label and maybe split, role (query|gallery), box (x,y,w,h), group, superclass",
     .found = found,
     .read = read_csv,
 };

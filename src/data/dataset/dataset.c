@@ -9,6 +9,7 @@
 #include "base/argument.h"
 #include "base/log.h"
 #include "base/option.h"
+#include "io/tar_file.h"
 
 static const ki_dataset_kind *const kinds[] = {
 #define X(name) &ki_dataset_##name,
@@ -97,6 +98,10 @@ void kith_dataset_free(kith_dataset *set) {
     ki_free(set->told);
     ki_npy_rows_free(set->rows);
     ki_item_views_free(set->views);
+    for (size_t i = 0; i < set->n_tars; i++) ki_tar_let_go(set->tar[i]);
+    ki_free(set->tar);
+    kith_dataset_free(set->groups);
+    kith_dataset_free(set->supers);
     for (size_t p = 0; p < set->n_parts; p++) kith_dataset_free(set->part[p]);
     ki_free(set->part);
     ki_free(set->name);
@@ -210,11 +215,77 @@ kith_status ki_dataset_class(kith_dataset *set, const char *key, size_t n, int32
     return KITH_OK;
 }
 
+typedef struct sortable {
+    const char *key;
+    int32_t was;
+    bool is_number;
+} sortable;
+
+static int compare_keys(const void *a, const void *b) {
+    const sortable *x = a, *y = b;
+    if (x->is_number != y->is_number) return x->is_number ? -1 : 1;
+    const size_t n = strlen(x->key), m = strlen(y->key);
+    if (x->is_number && n != m) return n < m ? -1 : 1;
+    return strcmp(x->key, y->key);
+}
+
+/* Without zeros before it: then the longer one is the larger one. */
+static bool is_number(const char *key) {
+    return *key && strspn(key, "0123456789") == strlen(key) && (*key != '0' || !key[1]);
+}
+
+kith_status ki_dataset_sort_classes(kith_dataset *set, kith_error *err) {
+    kith_status status = KITH_OK;
+    const size_t n = set->n_classes;
+    sortable *order = NULL;
+    ki_class *sorted = NULL;
+    int32_t *now = NULL;
+    KI_CHECK(ki_alloc_or(&order, n, sizeof *order, "classes", err));
+    KI_CHECK(ki_alloc_or(&now, n, sizeof *now, "classes", err));
+    KI_CHECK(ki_alloc_or(&sorted, n + 1, sizeof *sorted, "classes", err));
+    for (size_t c = 0; c < n; c++)
+        order[c] = (sortable){set->class_[c].key, (int32_t)c, is_number(set->class_[c].key)};
+    if (n) qsort(order, n, sizeof *order, compare_keys);
+    for (size_t c = 0; c < n; c++) {
+        sorted[c] = set->class_[order[c].was];
+        now[order[c].was] = (int32_t)c;
+    }
+    if (n) memcpy(set->class_, sorted, n * sizeof *sorted);
+    for (size_t b = 0; b < set->n_buckets; b++) {
+        if (set->bucket[b] >= 0) set->bucket[b] = now[set->bucket[b]];
+    }
+    for (size_t i = 0; i < set->n_items; i++) {
+        if (set->item[i].label >= 0) set->item[i].label = now[set->item[i].label];
+    }
+done:
+    ki_free(order);
+    ki_free(now);
+    ki_free(sorted);
+    return status;
+}
+
 kith_status ki_dataset_name_class(kith_dataset *set, int32_t label, const char *name, size_t length,
                                   kith_error *err) {
     const char *copy = ki_arena_strndup(&set->arena, name, length);
     if (!copy) return ki_fail_memory(err, length, "a class name");
     set->class_[label].name = copy;
+    return KITH_OK;
+}
+
+int64_t kith_dataset_n_super_classes(const kith_dataset *set) {
+    return set && set->supers ? (int64_t)set->supers->n_classes : 0;
+}
+
+kith_status ki_dataset_super_class(kith_dataset *set, int32_t label, const char *name, size_t n,
+                                   kith_error *err) {
+    int32_t number = 0;
+    if (!set->supers) KI_TRY(ki_dataset_new(NULL, "", &set->supers, err));
+    KI_TRY(ki_dataset_class(set->supers, name, n, &number, err));
+    ki_class *c = &set->class_[label];
+    if (c->super && c->super != number + 1)
+        return ki_fail(err, KITH_EFORMAT, "the class '%.200s' is of super-class '%.200s' and of '%.*s'",
+                       c->name, set->supers->class_[c->super - 1].key, n > 200 ? 200 : (int)n, name);
+    c->super = number + 1;
     return KITH_OK;
 }
 
@@ -238,10 +309,33 @@ kith_status ki_dataset_add(kith_dataset *set, const char *folder, const char *pa
     return KITH_OK;
 }
 
+/* Is it there? A tar file that it lies in is held. */
+static kith_status look_for(kith_dataset *set, const char *path, size_t *last, bool *ret_is_there,
+                            kith_error *err) {
+    ki_tar *tar = ki_tar_hold_of(path);
+    *ret_is_there = tar || ki_member_look(path, NULL, NULL);
+    if (!tar) return KITH_OK;
+    for (size_t k = 0; k < set->n_tars; k++) {
+        const size_t i = (*last + k) % set->n_tars;
+        if (set->tar[i] != tar) continue;
+        ki_tar_let_go(tar);
+        return *last = i, KITH_OK;
+    }
+    const kith_status status =
+        ki_grow(&set->tar, &set->tar_capacity, set->n_tars + 1, sizeof *set->tar, "tar files", err);
+    if (status == KITH_OK)
+        set->tar[set->n_tars++] = tar;
+    else
+        ki_tar_let_go(tar);
+    return status;
+}
+
 kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err) {
-    size_t kept = 0;
+    size_t kept = 0, last_tar = 0;
     for (size_t i = 0; i < set->n_items; i++) {
-        if (set->rows || set->item[i].pixels >= 0 || access(set->item[i].path, F_OK) == 0) {
+        bool is_there = set->rows || set->item[i].pixels >= 0;
+        if (!is_there) KI_TRY(look_for(set, set->item[i].path, &last_tar, &is_there, err));
+        if (is_there) {
             set->item[kept++] = set->item[i];
             continue;
         }

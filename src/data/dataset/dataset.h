@@ -17,6 +17,7 @@ enum { KI_MOST_MISSING_NAMED = 100, KI_MOST_NESTED_NAMED = 10 };
 typedef struct ki_item {
     const char *path;
     int32_t label;
+    int32_t group; /* from 1: what must not be parted; 0: in none */
     uint8_t split, role;
     bool has_box;
     float box[4];
@@ -27,7 +28,8 @@ typedef struct ki_class {
     const char *key, *name;
     uint32_t hash;
     int64_t n_images;
-    bool is_none; /* stands for the items of a set without labels: they have no class */
+    int32_t super; /* its super-class, from 1; 0: none */
+    bool is_none;  /* stands for the items of a set without labels: they have no class */
 } ki_class;
 
 typedef struct ki_dataset_kind ki_dataset_kind;
@@ -50,7 +52,12 @@ struct kith_dataset {
     uint8_t *pixels; /* grey images of equal size held in memory (idx files) */
     size_t pixel_bytes;
     int32_t pixels_w, pixels_h;
-    ki_npy_rows *rows; /* item i is row i, numbers instead of an image; NULL: a set of images */
+    ki_npy_rows *rows;    /* item i is row i, numbers instead of an image; NULL: a set of images */
+    kith_dataset *groups; /* their names, as classes; NULL: there are none, or they are a part's */
+    int64_t n_groups;
+    kith_dataset *supers; /* names of super-classes, as classes; NULL: there are none */
+    struct ki_tar **tar;  /* tar files whose members are items: held as long as the set lives */
+    size_t n_tars, tar_capacity;
     struct ki_item_views
         *views; /* … unless there are these: then views.c says which row of which file an item is */
     /* Of several sets (join.c): the sets, whose items follow each other, and every item's name: "1/rook/3.jpg". NULL: one set. */
@@ -85,11 +92,16 @@ const ki_dataset_kind *ki_dataset_kind_at(const char *root);
  * train/, test/ … */
 const char *ki_folder_class(const char *below_root, bool has_parts, size_t *ret_n);
 bool ki_folder_has_parts(const char *root);
+/* Is the name "train", "test", "val" or "validation"? */
+bool ki_part_named(const char *name, size_t n, kith_split *ret_split);
 /* The class with this key, made (and named after the key) when it is new. */
 kith_status ki_dataset_class(kith_dataset *set, const char *key, size_t key_length, int32_t *ret_label,
                              kith_error *err);
 kith_status ki_dataset_name_class(kith_dataset *set, int32_t label, const char *name, size_t length,
                                   kith_error *err);
+/* Classes that are alike have the same super-class. KITH_EFORMAT: it has another one. */
+kith_status ki_dataset_super_class(kith_dataset *set, int32_t label, const char *name, size_t length,
+                                   kith_error *err);
 /* Add an item with the file folder/path (path alone when folder is NULL or path is absolute). The caller
  * fills in the rest of the item through *ret_item, which is valid until the next call. */
 kith_status ki_dataset_add(kith_dataset *set, const char *folder, const char *path, size_t path_length,
@@ -103,8 +115,34 @@ kith_status ki_dataset_of_features(const char *features, const char *labels, boo
                                    kith_dataset **ret_set, kith_error *err);
 /* Remove items whose file does not exist; KITH_EIO when none is left. */
 kith_status ki_dataset_drop_missing(kith_dataset *set, kith_error *err);
+/* Classes in order of their keys, numbers by their value. */
+kith_status ki_dataset_sort_classes(kith_dataset *set, kith_error *err);
 /* Classes [0, n_train) train, the others test. */
 void ki_dataset_split_at(kith_dataset *set, int32_t n_train);
+/* The first half of the classes trains; as near to that as groups let it be. */
+kith_status ki_dataset_halve(kith_dataset *set, kith_error *err);
+
+/* ---- group.c: what must not be parted between splits ---- */
+
+/* The group with this name, made when it is new. */
+kith_status ki_dataset_group(kith_dataset *set, const char *name, size_t n, int32_t *ret_group,
+                             kith_error *err);
+/* Classes that share groups, directly or through other classes, are a unit: *ret_unit[n_classes] is the lowest number among them. Without
+ * groups every class is one. Items of the test split count if `with_test`. Free with ki_free. */
+kith_status ki_dataset_units(const kith_dataset *set, bool with_test, int32_t **ret_unit, kith_error *err);
+/* KITH_EINVAL names a group that is in two splits. */
+kith_status ki_dataset_check_groups(const kith_dataset *set, kith_error *err);
+
+/* ---- list_rows.c: items as rows of a manifest ---- */
+
+typedef struct ki_list_rows {
+    bool roles, boxes, groups, supers; /* columns: those that an item needs */
+    bool names;                        /* classes by their names; else by their keys */
+} ki_list_rows;
+ki_list_rows ki_list_rows_of(const kith_dataset *set);
+void ki_list_rows_head(const ki_list_rows *rows, ki_buffer *out);
+void ki_list_rows_row(const ki_list_rows *rows, const kith_dataset *set, const ki_item *item,
+                      const char *path, kith_split split, ki_buffer *out);
 
 /* Every image below a folder, whatever its folders are called, without a class; a layout that the caller names may be something else
  * than a folder: then its training images, without theirs. kind "auto": a folder. */
@@ -146,6 +184,7 @@ bool ki_dataset_rows(const kith_dataset *set, const int64_t *items, int64_t n, f
 /* KITH_ENUMERIC, naming the item, if one of the numbers of its row is not finite; and of any numbers, quickly. */
 kith_status ki_dataset_check_row(const kith_dataset *set, int64_t item, const float *values, kith_error *err);
 bool ki_are_finite(const float *values, int64_t n);
+
 /* ---- views.c: features that a network made of the images of a set, several views of each ---- */
 
 /* From now on an item is not an image but numbers. File k is view k of the items, row by row in their order; view 0 is how they are
@@ -208,7 +247,26 @@ kith_status ki_idx_unpack(const void *packed, size_t n_packed, const char *name,
 kith_status ki_idx_parse(kith_dataset *set, const char *name, const uint8_t *images, size_t n_images,
                          const uint8_t *labels, size_t n_labels, kith_split split, kith_error *err);
 
+/* ---- tar.c, shards.c: images in tar files, as WebDataset writes them (docs/data.md) ---- */
+
+bool ki_is_tar_name(const char *path);
+/* Do the words name tar files: one, a pattern, several with "::" between them? */
+bool ki_names_tars(const char *root);
+/* The tar files that the words, or a folder, name, whether or not they are there; into the arena. KITH_EINVAL: a pattern that is none. */
+kith_status ki_shards_list(const char *root, ki_arena *arena, char ***ret_paths, size_t *ret_n,
+                           kith_error *err);
+/* Do the names of the files, or of the folders they are in, say which are for training, and which are not? Then *ret_split[n] has them. */
+bool ki_shards_split(char *const *paths, size_t n, kith_split *ret_split);
+/* The images in the files. Those without a label and a class folder are without a class, label -1. Files that are damaged or not there
+ * are counted as not read; KITH_EIO when there is no image. All are in the test split unless folders inside the files say otherwise,
+ * *ret_has_splits (may be NULL). */
+kith_status ki_dataset_add_tars(kith_dataset *set, char *const *paths, size_t n, bool *ret_has_splits,
+                                kith_error *err);
+
 /* ---- walking folders ---- */
+
+/* What systems put beside people's files: thumbnails, resource forks, bins. Hidden files, such as .DS_Store, too. */
+bool ki_is_litter(const char *name);
 
 /* Called for each regular file named as an image (ki_is_image_name) under `folder`, in byte order of the names at
  * every level. `path` is the whole path. Pictures of other formats, raw files, videos, names with control characters, links in a circle and

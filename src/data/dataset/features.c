@@ -154,7 +154,7 @@ int64_t kith_dataset_n_features(const kith_dataset *set) {
 /* Every row of a training run passes here, so that the loop has no branch and is vectorised. Without its sign, the bits of a float
  * are a whole number that rises with it; infinity and NaN have the largest. */
 KI_CLONES("avx512f", "avx2")
-bool ki_are_finite(const float *values, int64_t n) {
+static bool are_finite(const float *values, int64_t n) {
     int32_t most = 0;
     for (int64_t i = 0; i < n; i++) {
         int32_t bits;
@@ -164,6 +164,8 @@ bool ki_are_finite(const float *values, int64_t n) {
     }
     return most < 0x7f800000;
 }
+/* Of its own: clang's clones have no name outside of their file. */
+bool ki_are_finite(const float *values, int64_t n) { return are_finite(values, n); }
 
 kith_status ki_dataset_row(const kith_dataset *set, int64_t item, float *ret_values, kith_error *err) {
     if (set->views)
@@ -176,7 +178,7 @@ kith_status ki_dataset_row(const kith_dataset *set, int64_t item, float *ret_val
 kith_status ki_dataset_check_row(const kith_dataset *set, int64_t item, const float *values,
                                  kith_error *err) {
     const int64_t dim = ki_npy_rows_dim(set->rows);
-    if (ki_are_finite(values, dim)) return KITH_OK;
+    if (are_finite(values, dim)) return KITH_OK;
     if (set->views) /* kept features of images: a row of NaN is one that could not be read */
         return ki_fail(err, KITH_ENUMERIC, "%s could not be read when its features were made",
                        set->item[item].path);
@@ -191,7 +193,7 @@ kith_status ki_dataset_check_row(const kith_dataset *set, int64_t item, const fl
 bool ki_dataset_rows(const kith_dataset *set, const int64_t *items, int64_t n, float *ret_values) {
     const bool are_there = set->views ? ki_dataset_view_rows(set, items, NULL, n, ret_values)
                                       : ki_npy_rows_gather(set->rows, items, n, ret_values);
-    return are_there && ki_are_finite(ret_values, n * ki_npy_rows_dim(set->rows));
+    return are_there && are_finite(ret_values, n * ki_npy_rows_dim(set->rows));
 }
 
 static bool found(const char *root) { return ends_in_npy(root) && ki_is_file("%s", root); }

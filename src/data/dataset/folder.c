@@ -24,6 +24,14 @@ static const struct {
 };
 enum { N_PARTS = sizeof parts / sizeof parts[0] };
 
+bool ki_part_named(const char *name, size_t n, kith_split *ret) {
+    for (int i = 0; i < N_PARTS; i++) {
+        if (strlen(parts[i].name) != n || memcmp(name, parts[i].name, n) != 0) continue;
+        return *ret = parts[i].split, true;
+    }
+    return false;
+}
+
 /* A folder inside the class's own, which people may have meant to be a class: its images come one after the other. */
 static kith_status note_nested(const context *c, const char *path, kith_error *err) {
     kith_dataset *set = c->set;

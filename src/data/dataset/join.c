@@ -23,10 +23,42 @@ static kith_status add_image(void *context, const char *path, kith_error *err) {
     return ki_dataset_add(w->set, NULL, path, strlen(path), 0, KITH_SPLIT_TRAIN, NULL, err);
 }
 
+/* The training images of a layout, in one class that is none. */
+static kith_status drop_classes(kith_dataset *set, kith_error *err) {
+    int32_t label = 0;
+    size_t kept = 0;
+    KI_TRY(ki_dataset_class(set, no_class, strlen(no_class), &label, err));
+    for (size_t i = 0; i < set->n_items; i++) {
+        if (set->item[i].split != KITH_SPLIT_TRAIN) continue;
+        set->item[kept] = set->item[i];
+        set->item[kept++].label = 0;
+    }
+    if (kept == 0) return ki_fail(err, KITH_EINVAL, "%s has no training images", set->root);
+    set->n_items = kept;
+    set->class_[0] = set->class_[label];
+    set->class_[0].is_none = true;
+    set->class_[0].n_images = (int64_t)kept;
+    set->n_classes = 1;
+    return KITH_OK;
+}
+
+static kith_status open_tars(const char *root, kith_dataset **ret_set, kith_error *err) {
+    kith_dataset *set = NULL;
+    KI_TRY(kith_dataset_open_files(&root, 1, &set, err));
+    for (size_t i = 0; i < set->n_items; i++) set->item[i].split = KITH_SPLIT_TRAIN;
+    const kith_status status = drop_classes(set, err);
+    if (status == KITH_OK)
+        *ret_set = set;
+    else
+        kith_dataset_free(set);
+    return status;
+}
+
 static kith_status walk_folder(const char *root, kith_dataset **ret_set, kith_error *err) {
     kith_status status = KITH_OK;
     kith_dataset *set = NULL;
     int32_t label = 0;
+    if (ki_dataset_tar.found(root)) return open_tars(root, ret_set, err);
     if (!ki_is_folder("%s", root)) {
         ki_fail(err, KITH_EIO, "%s: there is no such folder", root);
         return ki_hint(err, KITH_EIO,
@@ -48,25 +80,6 @@ static kith_status walk_folder(const char *root, kith_dataset **ret_set, kith_er
 done:
     kith_dataset_free(set);
     return status;
-}
-
-/* The training images of a layout, in one class that is none. */
-static kith_status drop_classes(kith_dataset *set, kith_error *err) {
-    int32_t label = 0;
-    size_t kept = 0;
-    KI_TRY(ki_dataset_class(set, no_class, strlen(no_class), &label, err));
-    for (size_t i = 0; i < set->n_items; i++) {
-        if (set->item[i].split != KITH_SPLIT_TRAIN) continue;
-        set->item[kept] = set->item[i];
-        set->item[kept++].label = 0;
-    }
-    if (kept == 0) return ki_fail(err, KITH_EINVAL, "%s has no training images", set->root);
-    set->n_items = kept;
-    set->class_[0] = set->class_[label];
-    set->class_[0].is_none = true;
-    set->class_[0].n_images = (int64_t)kept;
-    set->n_classes = 1;
-    return KITH_OK;
 }
 
 kith_status ki_dataset_open_unlabelled(const char *kind, const char *root, kith_dataset **ret_set,
@@ -126,9 +139,11 @@ static kith_status add_items(kith_dataset *set, const kith_dataset *part, size_t
         ki_item *item = &set->item[set->n_items];
         *item = part->item[i];
         item->label += first;
+        if (item->group) item->group += (int32_t)set->n_groups;
         set->name[set->n_items] = ki_arena_printf(&set->arena, "%zu/%s", p, ki_dataset_item_name(part, i));
         if (!set->name[set->n_items++]) return ki_fail_memory(err, 64, "names of images");
     }
+    set->n_groups += part->n_groups;
     for (int64_t i = 0; i < part->n_missing && i < KI_MOST_MISSING_NAMED; i++) {
         if (set->n_missing + i < KI_MOST_MISSING_NAMED) set->missing[set->n_missing + i] = part->missing[i];
     }

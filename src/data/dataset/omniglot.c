@@ -30,6 +30,7 @@ static kith_status read_alphabet(context *c, const char *part, const char *alpha
         const int length = ki_snprintf(key, sizeof key, "%.240s/%.240s", alphabet, names[i]);
         KI_CHECK(ki_path_print(&path, err, "%s/%s", folder.s, names[i]));
         KI_CHECK(ki_dataset_class(c->set, key, (size_t)length, &c->label, err));
+        KI_CHECK(ki_dataset_super_class(c->set, c->label, alphabet, strlen(alphabet), err));
         KI_CHECK(ki_walk_images(path.s, c->set, add_image, c, err));
     }
 done:

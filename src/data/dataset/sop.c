@@ -19,6 +19,7 @@ kith_status ki_sop_parse(kith_dataset *set, const char *folder, const char *text
             return ki_lines_fail(&lines, line, "'IMAGE CLASS SUPERCLASS PATH'", err);
         int32_t label = 0;
         KI_TRY(ki_dataset_class(set, class_.s, class_.n, &label, err));
+        KI_TRY(ki_dataset_super_class(set, label, super.s, super.n, err));
         KI_TRY(ki_dataset_add(set, folder, path.s, path.n, label, split, NULL, err));
     }
     return KITH_OK;

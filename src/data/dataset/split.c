@@ -1,12 +1,14 @@
 /* Which classes train, validate and test. Held-out classes are drawn from the training classes that have
  * images, by a shuffle that depends on the seed and the number of those classes alone. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/argument.h"
 #include "base/atomic.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/table.h"
 
@@ -16,8 +18,14 @@ kith_status kith_dataset_split_first(kith_dataset *set, int64_t n_train, kith_er
         return ki_fail(err, KITH_EINVAL, "%lld training classes asked of %zu; wanted 1 … %zu",
                        (long long)n_train, set->n_classes, set->n_classes);
     ki_dataset_split_at(set, (int32_t)n_train);
-    return KITH_OK;
+    return ki_dataset_check_groups(set, err);
 }
+
+/* What is held out together: a class, or several that share groups. */
+typedef struct unit {
+    int64_t first; /* the lowest of its classes */
+    int64_t n;     /* classes */
+} unit;
 
 /* Training and validation classes with images, in order; validation items become training. */
 static kith_status list_classes(kith_dataset *set, int64_t **ret_classes, int64_t *ret_n, kith_error *err) {
@@ -36,62 +44,151 @@ static kith_status list_classes(kith_dataset *set, int64_t **ret_classes, int64_
     return KITH_OK;
 }
 
-/* Classes whose place in the seed's shuffle is in [begin, end) validate. */
-static kith_status hold_out(kith_dataset *set, uint64_t seed, int64_t *classes, int64_t n, int64_t begin,
-                            int64_t end, kith_error *err) {
-    bool *held = NULL;
-    KI_TRY(ki_zalloc_or(&held, set->n_classes, sizeof *held, "classes", err));
+/* The units of the training classes, shuffled by the seed. *ret_unit: of every class. */
+static kith_status list_units(kith_dataset *set, uint64_t seed, unit **ret_units, int64_t *ret_n_units,
+                              int64_t *ret_n_classes, int32_t **ret_unit, kith_error *err) {
+    kith_status status = KITH_OK;
+    int64_t *classes = NULL, n = 0, n_units = 0;
+    int32_t *unit_of = NULL;
+    unit *units = NULL;
+    KI_CHECK(list_classes(set, &classes, &n, err));
+    KI_CHECK(ki_dataset_units(set, false, &unit_of, err));
+    KI_CHECK(ki_zalloc_or(&units, set->n_classes, sizeof *units, "classes", err));
+    for (int64_t i = 0; i < n; i++) units[unit_of[classes[i]]].n++;
+    for (int64_t i = 0; i < n; i++) {
+        if (unit_of[classes[i]] == classes[i]) classes[n_units++] = classes[i];
+    }
     ki_rng rng = ki_rng_at(seed, KI_RNG_SPLIT, 0, 0);
-    ki_rng_shuffle(&rng, classes, n);
-    for (int64_t i = begin; i < end; i++) held[classes[i]] = true;
+    ki_rng_shuffle(&rng, classes, n_units);
+    int64_t *size = NULL;
+    KI_CHECK(ki_alloc_or(&size, (size_t)n_units + 1, sizeof *size, "classes", err));
+    for (int64_t i = 0; i < n_units; i++) size[i] = units[classes[i]].n;
+    for (int64_t i = 0; i < n_units; i++) units[i] = (unit){classes[i], size[i]};
+    ki_free(size);
+    *ret_units = units;
+    *ret_n_units = n_units;
+    *ret_n_classes = n;
+    *ret_unit = unit_of;
+    units = NULL;
+    unit_of = NULL;
+done:
+    ki_free(classes);
+    ki_free(unit_of);
+    ki_free(units);
+    return status;
+}
+
+/* Classes of the units that are marked validate. */
+static void move_held(kith_dataset *set, const int32_t *unit_of, const bool *is_held) {
     for (size_t i = 0; i < set->n_items; i++) {
         ki_item *item = &set->item[i];
-        if (item->split == KITH_SPLIT_TRAIN && held[item->label]) item->split = KITH_SPLIT_VALIDATION;
+        if (item->split == KITH_SPLIT_TRAIN && is_held[unit_of[item->label]])
+            item->split = KITH_SPLIT_VALIDATION;
     }
-    ki_free(held);
-    return KITH_OK;
+}
+
+/* Units in their order, as far as they fit into n_held classes, at least one. */
+static void take_part(const unit *units, int64_t n_units, int64_t n_held, bool *is_held) {
+    int64_t n = 0, smallest = 0;
+    for (int64_t i = 0; i < n_units; i++) {
+        if (units[i].n < units[smallest].n) smallest = i;
+        if (n + units[i].n > n_held) continue;
+        is_held[units[i].first] = true;
+        n += units[i].n;
+    }
+    if (n == 0) is_held[units[smallest].first] = true;
+}
+
+static int by_size(const void *a, const void *b) {
+    const unit *x = *(const unit *const *)a, *y = *(const unit *const *)b;
+    if (x->n != y->n) return x->n > y->n ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+/* The largest first, each to the fold that has the fewest classes. */
+static kith_status take_fold(const unit *units, int64_t n_units, int64_t n_folds, int64_t fold, bool *is_held,
+                             kith_error *err) {
+    kith_status status = KITH_OK;
+    const unit **order = NULL;
+    int64_t *n = NULL;
+    KI_CHECK(ki_alloc_or(&order, (size_t)n_units, sizeof *order, "classes", err));
+    KI_CHECK(ki_zalloc_or(&n, (size_t)n_folds, sizeof *n, "folds", err));
+    for (int64_t i = 0; i < n_units; i++) order[i] = &units[i];
+    qsort(order, (size_t)n_units, sizeof *order, by_size);
+    for (int64_t i = 0; i < n_units; i++) {
+        int64_t to = 0;
+        for (int64_t f = 1; f < n_folds; f++) {
+            if (n[f] < n[to]) to = f;
+        }
+        n[to] += order[i]->n;
+        if (to == fold) is_held[order[i]->first] = true;
+    }
+done:
+    ki_free(order);
+    ki_free(n);
+    return status;
+}
+
+/* "12 training classes, which their groups join into 3"; "12 training classes". */
+static const char *count_units(char *text, size_t bytes, int64_t n, int64_t n_units) {
+    if (n_units == n)
+        ki_snprintf(text, bytes, "%jd training classes", (intmax_t)n);
+    else
+        ki_snprintf(text, bytes, "%jd training classes, which their groups join into %jd", (intmax_t)n,
+                    (intmax_t)n_units);
+    return text;
+}
+
+/* n_folds 0: a fraction. */
+static kith_status hold_out(kith_dataset *set, double fraction, int64_t n_folds, int64_t fold, uint64_t seed,
+                            kith_error *err) {
+    kith_status status = KITH_OK;
+    unit *units = NULL;
+    int32_t *unit_of = NULL;
+    bool *is_held = NULL;
+    int64_t n_units = 0, n = 0;
+    char found[120];
+    KI_CHECK(list_units(set, seed, &units, &n_units, &n, &unit_of, err));
+    KI_CHECK(ki_zalloc_or(&is_held, set->n_classes, sizeof *is_held, "classes", err));
+    count_units(found, sizeof found, n, n_units);
+    if (n_folds == 0 && n_units < 2)
+        status = ki_fail(err, KITH_EINVAL, "%s has %s; wanted at least 2 to hold one out", set->root, found);
+    else if (n_units < n_folds)
+        status = ki_fail(err, KITH_EINVAL, "%s has %s; wanted at least one for each of %lld folds", set->root,
+                         found, (long long)n_folds);
+    if (status != KITH_OK) goto done;
+    if (n_folds == 0) {
+        const int64_t n_held = (int64_t)llrint(fraction * (double)n);
+        take_part(units, n_units, n_held < 1 ? 1 : n_held > n - 1 ? n - 1 : n_held, is_held);
+    } else if (n_units == n) {
+        for (int64_t i = n * fold / n_folds; i < n * (fold + 1) / n_folds; i++)
+            is_held[units[i].first] = true;
+    } else {
+        KI_CHECK(take_fold(units, n_units, n_folds, fold, is_held, err));
+    }
+    move_held(set, unit_of, is_held);
+done:
+    ki_free(units);
+    ki_free(unit_of);
+    ki_free(is_held);
+    return status;
 }
 
 kith_status kith_dataset_hold_out(kith_dataset *set, double fraction, uint64_t seed, kith_error *err) {
     KI_NEED(err, set);
-    kith_status status = KITH_OK;
-    int64_t *classes = NULL, n = 0;
     if (!(fraction > 0 && fraction < 1))
         return ki_fail(err, KITH_EINVAL, "the validation fraction is %g; wanted a number between 0 and 1",
                        fraction);
-    KI_CHECK(list_classes(set, &classes, &n, err));
-    if (n < 2) {
-        status = ki_fail(err, KITH_EINVAL, "%s has %jd training classes; wanted at least 2 to hold one out",
-                         set->root, (intmax_t)n);
-        goto done;
-    }
-    int64_t n_held = (int64_t)llrint(fraction * (double)n);
-    n_held = n_held < 1 ? 1 : n_held > n - 1 ? n - 1 : n_held;
-    KI_CHECK(hold_out(set, seed, classes, n, 0, n_held, err));
-done:
-    ki_free(classes);
-    return status;
+    return hold_out(set, fraction, 0, 0, seed, err);
 }
 
 kith_status kith_dataset_hold_out_fold(kith_dataset *set, int64_t n_folds, int64_t fold, uint64_t seed,
                                        kith_error *err) {
     KI_NEED(err, set);
-    kith_status status = KITH_OK;
-    int64_t *classes = NULL, n = 0;
     if (n_folds < 2 || fold < 0 || fold >= n_folds)
         return ki_fail(err, KITH_EINVAL, "fold %lld of %lld; wanted at least 2 folds and a fold from 0",
                        (long long)fold, (long long)n_folds);
-    KI_CHECK(list_classes(set, &classes, &n, err));
-    if (n < n_folds) {
-        status = ki_fail(err, KITH_EINVAL,
-                         "%s has %jd training classes; wanted at least one for each of %lld folds", set->root,
-                         (intmax_t)n, (long long)n_folds);
-        goto done;
-    }
-    KI_CHECK(hold_out(set, seed, classes, n, n * fold / n_folds, n * (fold + 1) / n_folds, err));
-done:
-    ki_free(classes);
-    return status;
+    return hold_out(set, 0, n_folds, fold, seed, err);
 }
 
 /* The split of each class; -1 for a class that is only in test. A class may be in test and training at once
@@ -187,6 +284,8 @@ kith_status kith_dataset_split_read(kith_dataset *set, const char *path, kith_er
         ki_item *item = &set->item[i];
         if (item->split != KITH_SPLIT_TEST) item->split = (uint8_t)split[item->label];
     }
+    status = ki_dataset_check_groups(set, err);
+    if (status != KITH_OK) ki_prefix(err, status, "%s", path);
 done:
     ki_bytes_release(&bytes);
     ki_free(split);

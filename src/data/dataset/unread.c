@@ -29,11 +29,18 @@ static const struct {
     [KI_UNREAD_BESIDE] = {NULL, "folder beside train and test", "folders beside train and test",
                           "a folder beside train and test"},
     [KI_UNREAD_NAME] = {NULL, "name that cannot be kept", "names that cannot be kept",
-                        "its name has a control character, or is too long; rename it"},
+                        "its name has a control character, goes through .., or is too long; rename it"},
     [KI_UNREAD_LINK] = {NULL, "link in a circle or to nowhere", "links in a circle or to nowhere",
                         "a link in a circle or to nowhere"},
     [KI_UNREAD_DEPTH] = {NULL, "folder nested too deep", "folders nested too deep",
                          "folders nested too deep"},
+    [KI_UNREAD_TAR] = {".tar", "tar file beside folders", "tar files beside folders",
+                       "a tar file beside folders; to read it, name it itself"},
+    [KI_UNREAD_MEMBER] = {NULL, "link or special file in a tar file", "links or special files in tar files",
+                          "a link, a device or a sparse file"},
+    [KI_UNREAD_LABEL] = {NULL, "image without a label", "images without a label",
+                         "there is no .cls and no .json with a label beside it"},
+    [KI_UNREAD_SHARD] = {NULL, "damaged or missing tar file", "damaged or missing tar files", "damaged"},
 };
 
 bool ki_name_ends(const char *name, const char *endings) {
@@ -72,11 +79,18 @@ static void put_path(ki_buffer *out, const char *path) {
 
 kith_status ki_unread_add(ki_unread *u, ki_arena *arena, ki_unread_kind kind, const char *path,
                           kith_error *err) {
+    return ki_unread_add_why(u, arena, kind, path, NULL, err);
+}
+
+kith_status ki_unread_add_why(ki_unread *u, ki_arena *arena, ki_unread_kind kind, const char *path,
+                              const char *reason, kith_error *err) {
     if (u->n < KI_MOST_UNREAD_NAMED) {
         ki_buffer line = {.err = err};
         kith_error why = {0};
         put_path(&line, path);
-        if (kinds[kind].why)
+        if (reason)
+            ki_buffer_put(&line, ": %s", reason);
+        else if (kinds[kind].why)
             ki_buffer_put(&line, ": %s", kinds[kind].why);
         else if (ki_heif_open(&why) != KITH_OK)
             ki_buffer_put(&line, ": %s", why.message);
@@ -92,7 +106,7 @@ kith_status ki_unread_add(ki_unread *u, ki_arena *arena, ki_unread_kind kind, co
 
 bool ki_unread_has_formats(const ki_unread *u) {
     for (int i = 0; i < KI_N_UNREAD; i++) {
-        if (kinds[i].endings && kinds[i].why && u->n_of[i] > 0) return true;
+        if (i != KI_UNREAD_TAR && kinds[i].endings && kinds[i].why && u->n_of[i] > 0) return true;
     }
     return false;
 }

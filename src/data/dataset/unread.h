@@ -25,6 +25,10 @@ typedef enum ki_unread_kind {
     KI_UNREAD_NAME,    /* a control character in its name, or too long */
     KI_UNREAD_LINK,    /* in a circle, or to nowhere */
     KI_UNREAD_DEPTH,   /* folders nested too deep */
+    KI_UNREAD_TAR,     /* beside folders */
+    KI_UNREAD_MEMBER,  /* an image of a tar file that is a link, a device or a sparse file */
+    KI_UNREAD_LABEL,   /* an image of a tar file without a label */
+    KI_UNREAD_SHARD,   /* a tar file that is damaged, or is not there */
     KI_N_UNREAD,
 } ki_unread_kind;
 
@@ -43,6 +47,9 @@ bool ki_is_image_name(const char *name);
 ki_unread_kind ki_unread_kind_of(const char *name);
 kith_status ki_unread_add(ki_unread *unread, ki_arena *arena, ki_unread_kind kind, const char *path,
                           kith_error *err);
+/* The same with a reason of its own, which may be NULL. */
+kith_status ki_unread_add_why(ki_unread *unread, ki_arena *arena, ki_unread_kind kind, const char *path,
+                              const char *why, kith_error *err);
 /* Are there files of formats that kith never reads? Then it helps to know which are read. */
 bool ki_unread_has_formats(const ki_unread *unread);
 /* All are there: makes `kinds`. */

@@ -15,8 +15,7 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* What systems put beside people's files: thumbnails, resource forks, bins. Hidden files, such as .DS_Store, too. */
-static bool is_litter(const char *name) {
+bool ki_is_litter(const char *name) {
     static const char *const litter[] = {"@eaDir", "__MACOSX", "#recycle", "$RECYCLE.BIN", "lost+found"};
     for (size_t i = 0; i < sizeof litter / sizeof litter[0]; i++) {
         if (strcmp(name, litter[i]) == 0) return true;
@@ -34,7 +33,7 @@ static kith_status list_names(const char *folder, ki_arena *arena, char ***ret_n
     if (!dir) return ki_fail(err, KITH_EIO, "%s: %s", folder, strerror(errno));
     int why = 0;
     for (const char *name; (name = ki_dir_next(dir, &why));) {
-        if (is_litter(name)) continue;
+        if (ki_is_litter(name)) continue;
         KI_CHECK(ki_grow(&names, &capacity, n + 1, sizeof *names, "file names", err));
         names[n] = ki_arena_strdup(arena, name);
         if (!names[n]) {

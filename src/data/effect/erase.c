@@ -58,7 +58,8 @@ static uint8_t noise(ki_rng *rng, uint8_t mean) {
 static void fill(const settings *s, ki_rng *rng, ki_effect_view *v, int32_t x, int32_t y, int32_t w,
                  int32_t h) {
     for (int c = 0; c < 3; c++) {
-        const uint8_t colour = s->fill == FILL_COLOUR ? (uint8_t)s->colour[c] : v->mean[c];
+        uint8_t colour = v->mean[c];
+        if (s->fill == FILL_COLOUR) colour = (uint8_t)s->colour[c];
         for (int32_t row = y; row < y + h; row++) {
             uint8_t *dst = v->plane[c] + (size_t)row * (size_t)v->side + x;
             if (s->fill != FILL_NOISE) {

@@ -2,10 +2,9 @@
 #include "data/image/image.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
-#include "io/file.h"
+#include "io/tar_file.h"
 
 static const ki_image_format *const formats[] = {
     &ki_image_jpeg,
@@ -126,26 +125,20 @@ kith_status ki_image_decode_bytes(const uint8_t *bytes, size_t n_bytes, const ki
 
 kith_status ki_bytes_read(ki_bytes *bytes, const char *path, kith_error *err) {
     kith_status status = KITH_OK;
-    int file = -1;
-    long long file_bytes = 0;
-    KI_TRY(ki_file_open(path, KI_FILE_ONLY, &file, &file_bytes, err));
-    if (file_bytes > KI_IMAGE_MOST_FILE_BYTES) {
-        status = ki_fail(err, KITH_EINVAL, "%s has %lld bytes; the limit is %jd", path, file_bytes,
+    ki_member part;
+    KI_TRY(ki_member_open(path, &part, err));
+    if (part.bytes > KI_IMAGE_MOST_FILE_BYTES) {
+        status = ki_fail(err, KITH_EINVAL, "%s has %jd bytes; the limit is %jd", path, (intmax_t)part.bytes,
                          (intmax_t)KI_IMAGE_MOST_FILE_BYTES);
         goto done;
     }
     bytes->n = 0;
-    const size_t wanted = (size_t)file_bytes;
+    const size_t wanted = (size_t)part.bytes;
     KI_CHECK(ki_grow(&bytes->data, &bytes->capacity, wanted + 1, 1, "a file", err));
-    while (bytes->n < wanted) {
-        size_t got = 0;
-        KI_CHECK(ki_file_read_some(file, path, bytes->data + bytes->n, wanted - bytes->n, &got, err));
-        if (got == 0) break; /* it shrank while being read: the decoder will say so */
-        bytes->n += got;
-    }
+    KI_CHECK(ki_member_read(&part, path, bytes->data, wanted, 0, &bytes->n, err));
     bytes->data[bytes->n] = '\0'; /* text readers may stop at it */
 done:
-    close(file);
+    ki_member_close(&part);
     return status;
 }
 

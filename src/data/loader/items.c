@@ -158,8 +158,9 @@ static kith_status make_item(ki_loader *l, ki_loader_slot *to, int64_t i, ki_loa
     if (to->left_out[i] || !base) return KITH_OK;
     const kith_transform *t = &l->settings.transform;
     ki_rng rng = numbers_of(l, to, i);
-    const ki_draw drawn = ki_transform_draw(t, base->w, base->h, &rng),
-                  draw = ki_draw_at_side(&drawn, t->crop_to, to->batch.side);
+    ki_draw drawn = ki_transform_draw(t, base->w, base->h, &rng);
+    if (l->settings.view) ki_draw_test_view(t, l->settings.view, &drawn);
+    const ki_draw draw = ki_draw_at_side(&drawn, t->crop_to, to->batch.side);
     kith_transform sized = *t;
     sized.crop_to = to->batch.side;
     if (l->settings.format == KI_BATCH_WHOLE) {

@@ -37,6 +37,7 @@ typedef struct ki_loader_settings {
     ki_batch_format format;
     ki_bad_images bad;
     uint64_t seed;      /* of the random part of the transform */
+    int view;           /* of images, of a transform that is not random: ki_draw_test_view */
     bool draws_views;   /* of features with several views (views.c): one of them, by chance; else view 0 */
     int64_t n_workers;  /* 0: one per core */
     int n_ahead;        /* finished batches waiting at most; 0: 3 */

@@ -153,6 +153,7 @@ done:
 const ki_sampler_kind ki_sampler_balanced = {
     .name = "balanced",
     .summary = "classes x images per batch; an epoch shows every image of every class",
+    .is_by_class = true,
     .check = check,
     .plan = plan_epoch,
 };

@@ -58,7 +58,7 @@ static kith_status fail_room(size_t n_sets, int64_t n_places, const char *what, 
 /* Sets with classes get whole classes of `images` items where the sampler is balanced. */
 static kith_status share_places(const ki_sampler_settings *o, const ki_sampler_part *parts, shares *s,
                                 kith_error *err) {
-    const int64_t batch = ki_sampler_batch_size(o);
+    const int64_t batch = ki_sampler_batch_items(o);
     const bool is_balanced = o->sampler == KI_SAMPLER_ROW_balanced;
     const int64_t unit = is_balanced ? o->images : 1, n_units = batch / unit;
     const size_t n_rest = s->n_parts - s->n_labelled;
@@ -204,7 +204,7 @@ kith_status ki_sampler_plan_mixed(const ki_sampler *s, uint32_t epoch, ki_sample
     for (size_t p = 0; p < s->n_parts; p++) {
         const ki_sampler *part = s->part[p];
         KI_TRY(plan_part(s, p, epoch, at, plan, err));
-        at += ki_sampler_batch_size(&part->settings);
+        at += ki_sampler_batch_items(&part->settings);
     }
     for (int64_t b = 1; b <= n_batches; b++) plan->begin[b] = b * s->batch;
     return KITH_OK;

@@ -25,22 +25,35 @@ typedef enum ki_small_classes { KI_SMALL_REPEAT, KI_SMALL_DROP } ki_small_classe
 /* The `batch:` section of a recipe. */
 typedef struct ki_sampler_settings {
     int sampler;     /* row of table.def */
-    int64_t classes; /* balanced: classes per batch */
-    int64_t images;  /* balanced: images of each */
+    int64_t classes; /* balanced, weighted, hierarchical: classes per batch */
+    int64_t images;  /* the same: images of each */
     int64_t size;    /* the others: images per batch */
-    int small;       /* balanced: what to do with classes that have fewer than `images` images */
-    bool partial;    /* shuffled: use the incomplete last batch, too */
-    bool cut;        /* whole_classes: fill every batch by cutting the last class in two */
+    int64_t supers;  /* hierarchical: super-classes per batch */
+    double power;    /* weighted: of a class's number of images, inverse */
+    int small; /* balanced, weighted, hierarchical: what to do with classes of fewer than `images` images */
+    int64_t buffer; /* shuffled: images that are mixed with each other; 0: all */
+    bool partial;   /* shuffled: use the incomplete last batch, too */
+    bool cut;       /* whole_classes: fill every batch by cutting the last class in two */
+    int64_t views;  /* how often every image of a batch is in it, one after the other; 0: once */
+    bool cached;    /* not the sampler's: the network computes a batch in chunks … */
+    int64_t chunk;  /* … of so many images (train/learner.h) */
 } ki_sampler_settings;
 
 extern const ki_option ki_sampler_options[];
 
-/* The most images a batch can hold. */
+/* Are batches of classes x images? */
+bool ki_sampler_is_by_class(const ki_sampler_settings *settings);
+/* The most images a batch can hold, each view counted. */
 int64_t ki_sampler_batch_size(const ki_sampler_settings *settings);
 
 /* Batches consist of the numbers in items[n]; labels[n] are their classes (any numbers). Both are copied. */
 kith_status ki_sampler_new(const ki_sampler_settings *settings, uint64_t seed, const int64_t *items,
                            const int32_t *labels, int64_t n, ki_sampler **ret_sampler, kith_error *err);
+/* The same, with the super-class of every item (any numbers; -1: it is the only one of its own): for hierarchical batches. NULL: there are
+ * none. */
+kith_status ki_sampler_new_of(const ki_sampler_settings *settings, uint64_t seed, const int64_t *items,
+                              const int32_t *labels, const int32_t *supers, int64_t n,
+                              ki_sampler **ret_sampler, kith_error *err);
 /* Of several data sets (mixed.c), whose items follow each other: items [first, first + n). Every batch has the same number of each, in
  * proportion to the weights: of sets with classes as the settings say (balanced: so many classes of them; shuffled), of sets without
  * plainly shuffled, and these come last. An epoch has as many batches as all items fill; a set that gives more than it has goes round
@@ -53,7 +66,7 @@ typedef struct ki_sampler_part {
 kith_status ki_sampler_new_mixed(const ki_sampler_settings *settings, uint64_t seed, const int64_t *items,
                                  const int32_t *labels, const ki_sampler_part *parts, size_t n_parts,
                                  ki_sampler **ret_sampler, kith_error *err);
-/* Items at the end of every batch that are of sets without classes. */
+/* Places at the end of every batch that are of sets without classes. */
 int64_t ki_sampler_n_unlabelled(const ki_sampler *sampler);
 
 void ki_sampler_free(ki_sampler *sampler); /* NULL is fine */
@@ -108,11 +121,18 @@ struct ki_sampler {
     int64_t *part_first;
     size_t n_parts;
     int64_t n_unlabelled, batch;
+    /* hierarchical: a balanced sampler of each super-class; its items are positions into `item` */
+    ki_sampler **super;
+    size_t n_supers;
 };
 
 typedef struct ki_sampler_kind {
     const char *name;
     const char *summary;
+    bool is_by_class; /* batches of classes x images */
+    /* Take apart what the plans need; supers may be NULL. May be NULL. */
+    kith_status (*prepare)(ki_sampler *sampler, const int32_t *labels, const int32_t *supers,
+                           kith_error *err);
     /* Refuse what cannot work, with a reason. May be NULL. */
     kith_status (*check)(const ki_sampler *sampler, kith_error *err);
     kith_status (*plan)(const ki_sampler *sampler, uint32_t epoch, ki_sampler_plan *plan, kith_error *err);
@@ -121,6 +141,9 @@ typedef struct ki_sampler_kind {
 #define X(name) extern const ki_sampler_kind ki_sampler_##name;
 #include "data/sampler/table.def"
 #undef X
+
+/* Items of a batch, each counted once. */
+int64_t ki_sampler_batch_items(const ki_sampler_settings *settings);
 
 /* The plan of one epoch of one set, by the settings' kind. */
 kith_status ki_sampler_plan_epoch(const ki_sampler *sampler, uint32_t epoch, ki_sampler_plan *plan,

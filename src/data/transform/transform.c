@@ -264,6 +264,19 @@ ki_draw ki_transform_draw(const kith_transform *t, int32_t base_w, int32_t base_
     return draw;
 }
 
+void ki_draw_test_view(const kith_transform *t, int view, ki_draw *draw) {
+    static const struct {
+        bool mirror;
+        int x, y; /* 0: where it is; -1, 1: the least and the most */
+    } views[KI_N_TEST_VIEWS] = {{false, 0, 0},  {true, 0, 0},   {false, -1, -1}, {false, 1, 1},
+                                {false, 1, -1}, {false, -1, 1}, {true, -1, -1},  {true, 1, 1},
+                                {true, 1, -1},  {true, -1, 1}};
+    const int32_t room_x = draw->full_w - t->crop_to, room_y = draw->full_h - t->crop_to;
+    draw->mirror = views[view].mirror;
+    if (views[view].x && room_x > 0) draw->window.x = views[view].x < 0 ? 0 : room_x;
+    if (views[view].y && room_y > 0) draw->window.y = views[view].y < 0 ? 0 : room_y;
+}
+
 ki_draw ki_transform_draw_image(const kith_transform *t, int32_t w, int32_t h) {
     int32_t full_w = w, full_h = h;
     ki_rng unused = ki_rng_at(0, KI_RNG_AUGMENT, 0, 0);

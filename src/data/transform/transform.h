@@ -64,6 +64,11 @@ typedef struct ki_draw {
 
 ki_draw ki_transform_draw(const kith_transform *transform, int32_t base_w, int32_t base_h, ki_rng *rng);
 
+/* The views of a test: 0 is the draw of a centre crop as it is, 1 its mirror image, then the crops at the four corners (top left, bottom right,
+ * top right, bottom left), and their mirror images. Where an image is no larger than the crop, its corners are its middle. */
+enum { KI_N_TEST_VIEWS = 10 };
+void ki_draw_test_view(const kith_transform *transform, int view, ki_draw *draw);
+
 /* Of an image of w x h pixels itself what a transform that is not random shows of its base: the base of a narrow image is many times as
  * large. The items have the same bits. Not for KITH_RESIZE_PAD, whose base has a margin. */
 ki_draw ki_transform_draw_image(const kith_transform *transform, int32_t w, int32_t h);

@@ -122,6 +122,8 @@ static CURLcode set_up(CURL *curl, transfer *t, struct curl_slist *headers, char
     SET(CURLOPT_XFERINFOFUNCTION, take_beat);
     SET(CURLOPT_XFERINFODATA, t);
     if (authorities()) SET(CURLOPT_CAINFO, authorities());
+    /* A token that goes without encryption goes to this machine alone, not to a proxy. */
+    if (r->token && strncmp(r->url, "http://", 7) == 0) SET(CURLOPT_NOPROXY, "*");
 #undef SET
     return bad;
 }

@@ -173,6 +173,7 @@ static kith_status get_all(const reader *r, const ki_value *root) {
     KI_TRY(get_text(r, root, "preprocess", &m->preprocess));
     KI_TRY(get_real(r, root, "recall", &m->recall));
     KI_TRY(get_int(r, root, "exact_numbers", 0, INT64_MAX, &m->exact_numbers));
+    if (ki_value_get(root, "first")) KI_TRY(get_int(r, root, "first", 1, m->dim, &m->first));
     KI_TRY(get_int(r, root, "next_id", 0, INT64_MAX - KI_MOST_ROWS, &m->next_id));
     KI_TRY(get_int(r, root, "next_file", 1, INT64_MAX - 1000, &m->next_file));
     KI_TRY(get_lists(r, root));

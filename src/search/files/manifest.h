@@ -9,8 +9,9 @@
 #include "kith/index.h"
 #include "search/files/blocks.h"
 
-/* Format 2 has lists of moved and removed items beside format 1, and is written where there are any: an older kith would lose them. */
-enum { KI_INDEX_FORMAT = 2, KI_INDEX_FORMAT_FIRST = 1 };
+/* Format 2 has lists of moved and removed items beside format 1, and is written where there are any: an older kith would lose them. So is format 3,
+ * which has codes of the first values of vectors. */
+enum { KI_INDEX_FORMAT = 3, KI_INDEX_FORMAT_MOVES = 2, KI_INDEX_FORMAT_FIRST = 1 };
 #define KI_MANIFEST_NAME "manifest.json"
 
 /* A file of the folder: its name is its number and what it holds. Number 0: there is none. */
@@ -58,6 +59,7 @@ typedef struct ki_manifest {
     ki_manifest_file excluded; /* items that were removed by hand; a server keeps them in a table */
     int64_t n_excluded;
     int64_t exact_numbers; /* rows times dim up to which there are no codes */
+    int64_t first;         /* values of a vector that codes are made of; 0: all */
     ki_manifest_file coder;
     ki_manifest_coding coding; /* with a coder */
     uint64_t sum;              /* of the text it was read from */

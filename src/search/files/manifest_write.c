@@ -14,7 +14,8 @@ void ki_manifest_release(ki_manifest *m) {
 }
 
 int64_t ki_manifest_format(const ki_manifest *m) {
-    return m->moves.number || m->n_excluded > 0 ? KI_INDEX_FORMAT : KI_INDEX_FORMAT_FIRST;
+    if (m->first > 0) return KI_INDEX_FORMAT;
+    return m->moves.number || m->n_excluded > 0 ? KI_INDEX_FORMAT_MOVES : KI_INDEX_FORMAT_FIRST;
 }
 
 static void put_int(kith_json *json, const char *key, int64_t value) {
@@ -98,6 +99,7 @@ static void put_all(kith_json *json, const ki_manifest *m) {
     put_text(json, "preprocess", m->preprocess);
     put_real(json, "recall", m->recall);
     put_int(json, "exact_numbers", m->exact_numbers);
+    if (m->first > 0) put_int(json, "first", m->first);
     put_int(json, "next_id", m->next_id);
     put_int(json, "next_file", m->next_file);
     put_lists(json, m);

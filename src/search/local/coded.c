@@ -55,9 +55,9 @@ static kith_status load_coder(ki_coded *c, kith_error *err) {
     KI_TRY(ki_blocks_load(&s->coder, &bytes, err));
     kith_status status = ki_coder_from_bytes(bytes, (size_t)s->coder.bytes, &c->coder, err);
     ki_free(bytes);
-    if (status == KITH_OK && ki_coder_dim(c->coder) != s->manifest.dim)
+    if (status == KITH_OK && ki_coder_dim(c->coder) != ki_coded_dim(&s->manifest))
         status = ki_fail(err, KITH_EFORMAT, "codes of %lld values a row; wanted %lld",
-                         (long long)ki_coder_dim(c->coder), (long long)s->manifest.dim);
+                         (long long)ki_coder_dim(c->coder), (long long)ki_coded_dim(&s->manifest));
     if (status == KITH_OK && ki_coder_metric(c->coder) != s->manifest.metric)
         status = ki_fail(err, KITH_EFORMAT, "codes for another metric");
     if (status != KITH_OK) ki_prefix(err, status, "%s", s->coder.path);

@@ -27,6 +27,8 @@ void ki_coded_release(ki_coded *coded); /* fine on a zeroed struct */
 
 /* Does the snapshot have codes? */
 static inline bool ki_coded_is_there(const ki_snapshot *s) { return s->manifest.coder.number != 0; }
+/* How many values of a row have a code. */
+static inline int64_t ki_coded_dim(const ki_manifest *m) { return m->first > 0 ? m->first : m->dim; }
 /* Bytes of codes, all rows together. */
 int64_t ki_coded_bytes(const ki_snapshot *snapshot);
 

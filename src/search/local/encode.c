@@ -29,6 +29,7 @@ typedef struct encoding {
     ki_manifest *m;
     ki_tally *tally; /* may be NULL */
     ki_row_source rows;
+    ki_row_cut cut;   /* what codes are made of: the rows, or their first values */
     float *in_memory; /* the rows, or NULL */
     ki_coder *coder;
     uint8_t **bytes; /* [segments]: codes, loaded or made */
@@ -48,7 +49,8 @@ static void drop_codes(encoding *e) {
 
 static kith_status make_codes(encoding *e, int64_t i, kith_error *err) {
     const int64_t n = e->s->segments[i].n;
-    KI_TRY(ki_codes_make(e->coder, &e->rows, e->s->first[i], n, e->tally, &e->bytes[i], err));
+    const ki_row_source rows = ki_row_cut_source(&e->cut);
+    KI_TRY(ki_codes_make(e->coder, &rows, e->s->first[i], n, e->tally, &e->bytes[i], err));
     e->is_new[i] = true;
     return ki_codes_open(e->coder, e->bytes[i], ki_codes_bytes(e->coder, n), &e->codes[i], err);
 }
@@ -105,7 +107,8 @@ static kith_status learn(encoding *e, kith_error *err) {
         .metric = e->m->metric, .bits = bits_to_try[0], .progress = pulse, .user = e->tally};
     e->is_new_coder = true;
     KI_TRY(hold_rows(e, err));
-    KI_TRY(ki_coder_fit(&e->rows, &options, &e->coder, err));
+    const ki_row_source rows = ki_row_cut_source(&e->cut);
+    KI_TRY(ki_coder_fit(&rows, &options, &e->coder, err));
     for (int i = 0;; i++) {
         KI_TRY(take_codes(e, err));
         KI_TRY(measure(e, err));
@@ -215,6 +218,7 @@ kith_status ki_encode(ki_tally *tally, const ki_snapshot *to_be, ki_manifest *ma
         return KITH_OK;
     }
     encoding e = {.s = to_be, .m = manifest, .tally = tally, .rows = ki_snapshot_source(to_be)};
+    e.cut = (ki_row_cut){&e.rows, ki_coded_dim(manifest)};
     const kith_status status = encode_all(&e, anew, err);
     drop_codes(&e);
     ki_free(e.bytes);

@@ -117,7 +117,9 @@ done:
 
 static kith_status search_all(asked *a, const kith_array *query, kith_error *err) {
     const int64_t n = query->dim[0];
-    if (a->o->has_limit && a->hits.most > RANGE_LEAST_K && !is_exact(a->view->snapshot, a->o))
+    const ki_snapshot *s = a->view->snapshot;
+    /* Codes of the first values say nothing certain of whole vectors: more and more hits are asked for instead. */
+    if (a->o->has_limit && a->hits.most > RANGE_LEAST_K && !is_exact(s, a->o) && s->manifest.first == 0)
         return search_range(a, query, err);
     int64_t k = ki_hit_list_first_k(&a->hits);
     for (int64_t first = 0; first < n;) {

@@ -101,6 +101,11 @@ static kith_status open_store(const char *address, bool writes, ki_store **ret, 
 static kith_status create(const char *address, const ki_manifest *manifest, ki_store **ret, kith_error *err) {
     kith_status status = KITH_OK;
     ki_remote *r = NULL;
+    if (manifest->first > 0) {
+        ki_fail(err, KITH_EUNSUPPORTED, "candidates by the first %lld values are for an index in a folder",
+                (long long)manifest->first);
+        return ki_hint(err, KITH_EUNSUPPORTED, "leave first out: a server finds them by its own means");
+    }
     KI_CHECK(connect(address, true, &r, err));
     KI_CHECK(r->type->create(r->link, manifest, err));
     KI_CHECK(take_state(r, err));

@@ -59,9 +59,10 @@ void ki_looker_release(ki_looker *looker) {
 /* As ki_panels_score. */
 double ki_look_score(const ki_looker *looker, const ki_scan_query *query, const float *x) {
     const ki_coder *c = looker->coder;
-    if (c->metric == KITH_SQEUCLIDEAN) return -0.5 * looker->kernel->sqdist(query->given, x, c->dim);
+    if (c->metric == KITH_SQEUCLIDEAN)
+        return -0.5 * looker->kernel->sqdist(query->given, x, looker->rows->dim);
     double dot, square;
-    looker->kernel->dots(query->given, x, c->dim, &dot, &square);
+    looker->kernel->dots(query->given, x, looker->rows->dim, &dot, &square);
     if (c->metric == KITH_INNER) return dot;
     return dot / (fmax(sqrt(query->square), KI_LEAST_NORM) * fmax(sqrt(square), KI_LEAST_NORM));
 }

@@ -69,16 +69,16 @@ static void make_table(ki_scan_query *query, const ki_coder *c) {
                                    .shift = (float)(most * (smallest - sum / 2))};
 }
 
-kith_status ki_scan_query_set(ki_scan_query *query, const ki_coder *coder, const float *given, int64_t i,
-                              kith_error *err) {
+kith_status ki_scan_query_set(ki_scan_query *query, const ki_coder *coder, const float *given, int64_t dim,
+                              int64_t i, kith_error *err) {
     double unused;
-    for (int64_t k = 0; k < coder->dim; k++) {
+    for (int64_t k = 0; k < dim; k++) {
         if (fabsf(given[k]) <= 1e18F) continue;
         return ki_fail(err, KITH_ENUMERIC, "query: row %lld column %lld is %g", (long long)i, (long long)k,
                        (double)given[k]);
     }
     query->given = given;
-    ki_scan_kernel_best()->dots(given, given, coder->dim, &query->square, &unused);
+    ki_scan_kernel_best()->dots(given, given, dim, &query->square, &unused);
     ki_coder_turn(coder, given, query->turned);
     ki_scan_kernel_best()->dots(query->turned, query->turned, coder->padded, &query->turned_square, &unused);
     make_table(query, coder);

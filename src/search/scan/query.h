@@ -38,9 +38,10 @@ typedef struct ki_scan_query {
     ki_scan_pool pool;
 } ki_scan_query;
 
-/* turned and entry have their room already; KITH_ENUMERIC for values that are not finite, of query number i. */
-kith_status ki_scan_query_set(ki_scan_query *query, const ki_coder *coder, const float *given, int64_t i,
-                              kith_error *err);
+/* given [dim], of which the coder may code the first values alone. turned and entry have their room already; KITH_ENUMERIC for values that
+ * are not finite, of query number i. */
+kith_status ki_scan_query_set(ki_scan_query *query, const ki_coder *coder, const float *given, int64_t dim,
+                              int64_t i, kith_error *err);
 
 /* The part of the scores that all rows of a list share, and the distance of the query from the list's centroid. */
 double ki_scan_query_base(const ki_scan_query *query, const ki_coder *coder, const ki_scan_kernel *kernel,

@@ -97,7 +97,7 @@ kith_status ki_scan_range(const ki_scan_set *set, const float *query, double sco
     KI_CHECK(ki_looker_init(&r.looker, c, &set->rows, err));
     KI_CHECK(ki_alloc_or(&r.query.turned, (size_t)c->padded, sizeof(float), "query", err));
     KI_CHECK(ki_alloc_or(&r.query.entry, (size_t)c->padded, 4, "query", err));
-    KI_CHECK(ki_scan_query_set(&r.query, c, query, 0, err));
+    KI_CHECK(ki_scan_query_set(&r.query, c, query, c->dim, 0, err));
     r.query.self = r.options->self ? r.options->self[0] : -1;
     for (int64_t s = 0; s < set->n_segments; s++) {
         const ki_scan_segment *segment = set->segments + s;

@@ -197,7 +197,8 @@ static kith_status search_group(worker *w, int64_t begin, int64_t n, kith_error 
     const int64_t room = ki_scan_pool_room(s->most_looks);
     for (int64_t i = 0; i < n; i++) {
         ki_scan_query *q = w->query + i;
-        KI_TRY(ki_scan_query_set(q, set->coder, s->query + (begin + i) * set->coder->dim, begin + i, err));
+        KI_TRY(ki_scan_query_set(q, set->coder, s->query + (begin + i) * set->rows.dim, set->rows.dim,
+                                 begin + i, err));
         q->self = s->options->self ? s->options->self[begin + i] : -1;
         w->best[i] = (ki_best){.heap = w->heap + i * s->k, .k = s->k};
     }
@@ -280,7 +281,7 @@ kith_status ki_scan_search(const ki_scan_set *set, const float *query, int64_t n
                            const ki_scan_options *options, kith_neighbor *ret_neighbors, kith_error *err) {
     static const ki_scan_options none = {0};
     if (k < 1) return ki_fail(err, KITH_EINVAL, "%lld neighbours; wanted at least 1", (long long)k);
-    if (set->rows.dim != set->coder->dim)
+    if (set->rows.dim < set->coder->dim)
         return ki_fail(err, KITH_EINVAL, "rows of %lld values for a coder of %lld", (long long)set->rows.dim,
                        (long long)set->coder->dim);
     search s = {

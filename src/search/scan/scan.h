@@ -17,7 +17,8 @@ typedef struct ki_scan_segment {
     int64_t first, n;
 } ki_scan_segment;
 
-/* What is searched: borrowed. Segments do not overlap; rows of the source that are in none are not found. */
+/* What is searched: borrowed. The coder may be one of the first values of the rows alone: then estimates are those of short vectors, which
+ * find candidates, and scores are of whole rows (not for ki_scan_range, whose bounds are of whole rows). Segments do not overlap; rows of the source that are in none are not found. */
 typedef struct ki_scan_set {
     const ki_coder *coder;
     const ki_scan_segment *segments;

@@ -20,6 +20,14 @@ typedef struct ki_row_source {
     void *user;
 } ki_row_source;
 
+/* The first values of rows, as rows of their own. */
+typedef struct ki_row_cut {
+    const ki_row_source *rows; /* borrowed */
+    int64_t dim;               /* at most theirs */
+} ki_row_cut;
+/* Borrows the cut. */
+ki_row_source ki_row_cut_source(const ki_row_cut *cut);
+
 /* Where a row is in memory; NULL: it must be read. */
 static inline const float *ki_source_at(const ki_row_source *rows, int64_t row) {
     if (rows->data) return rows->data + row * rows->dim;

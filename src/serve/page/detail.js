@@ -181,10 +181,15 @@ export class Detail {
       this.heat ??= await explain(id, await sendable(image, signal), signal);
       const [left, right] = await Promise.all([this.left.frame, this.right.frame]);
       if (signal.aborted || image !== this.image || !this.why || this.dialog.querySelector('.heat')) return;
-      const { query, hit, score } = this.heat;
+      const { query, hit, score, estimate } = this.heat;
       if (left.shape) left.element.append(heatMap(query));
       if (right.shape) right.element.append(heatMap(hit));
       const legend = (name, text) => h('span', { class: 'legend' }, h('i', { class: name }), text);
+      if (estimate) {
+        this.told.replaceChildren(heatText(hit, 'estimate'), ' The score is ', h('b', {}, score.toFixed(4)),
+          `. Where it comes from is an estimate: ${estimate}. `, legend('warm', 'adds to it'), legend('cold', 'takes from it'));
+        return;
+      }
       const all = hit.rest ? `With ${hit.rest.toFixed(4)} that has no place, they add up to` : 'All places add up to';
       this.told.replaceChildren(heatText(hit), ` ${all} the score, `, h('b', {}, score.toFixed(4)), '. ',
         legend('warm', 'adds to it'), legend('cold', 'takes from it'));

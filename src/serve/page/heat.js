@@ -26,8 +26,8 @@ export function heatMap({ rows, columns, values, view, width, height }) {
   return canvas;
 }
 
-// "Half of the score comes from 5 of 49 places, the strongest in the upper left."
-export function heatText({ rows, columns, values }) {
+// "Half of the score comes from 5 of 49 places, the strongest in the upper left." Of an estimate it is not the score.
+export function heatText({ rows, columns, values }, whole = 'score') {
   const order = values.map((value, i) => [value, i]).sort((a, b) => b[0] - a[0]);
   const sum = values.reduce((a, b) => a + b, 0);
   const [best, at] = order[0];
@@ -38,6 +38,6 @@ export function heatText({ rows, columns, values }) {
   const down = ['upper', '', 'lower'][Math.min(2, Math.floor((row / rows) * 3))];
   const across = ['left', '', 'right'][Math.min(2, Math.floor((column / columns) * 3))];
   const where = [down || (across && 'middle'), across || 'middle'].filter(Boolean).join(' ');
-  return `Half of the score comes from ${n} of ${rows * columns} places; the strongest, ` +
+  return `Half of the ${whole} comes from ${n} of ${rows * columns} places; the strongest, ` +
     `${percent(best / sum)} of it, is in the ${where}.`;
 }

@@ -31,6 +31,12 @@ export function rateText(rate) {
   return Math.abs(one - Math.round(one)) < 1e-6 ? `1 in ${count(Math.round(one))}` : percent(rate);
 }
 
+// A curve of the model's own side of pictures says so where the index has another: "validation, at 192 px".
+export function elsewhereText({ source = '' }) {
+  const [, side] = source.match(/, at (\d+) px$/) ?? [];
+  return side ? ` Measured with pictures of ${side} pixels, where this index has others.` : '';
+}
+
 // The slider in `place`. change(rate or null, isFinal) is called while it is dragged and when it is let go.
 export function makeThreshold(place, info, change) {
   const stops = stopsOf(info.calibration);
@@ -50,7 +56,7 @@ export function makeThreshold(place, info, change) {
     note.textContent = rate === null
       ? 'Everything is shown, the most similar first.'
       : `${rateText(rate)} pairs of different things look this similar or more` +
-        `${score === null ? '' : `: a score of ${score.toFixed(3)}`}.`;
+        `${score === null ? '' : `: a score of ${score.toFixed(3)}`}.${elsewhereText(info.calibration)}`;
     slider.setAttribute('aria-valuetext', rate === null ? 'any false-match rate'
       : `false-match rate at most ${rateText(rate)}${score === null ? '' : `, score at least ${score.toFixed(3)}`}`);
   }

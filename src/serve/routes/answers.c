@@ -67,7 +67,12 @@ static const ki_schema_field map[] = {
     {0}};
 
 static const ki_schema_field explanation[] = {
-    {"score", "number", NULL, false}, {"query", "Map", NULL, false}, {"hit", "Map", NULL, false}, {0}};
+    {"score", "number", NULL, false},
+    {"estimate", "string?", "null: both maps sum to the score; otherwise what they are instead, and why",
+     false},
+    {"query", "Map", NULL, false},
+    {"hit", "Map", NULL, false},
+    {0}};
 
 static const ki_schema_field duplicate[] = {
     ITEM_FIELDS,
@@ -94,7 +99,10 @@ static const ki_schema_field column[] = {{"name", "string", NULL, false},
                                          {0}};
 
 static const ki_schema_field curve[] = {
-    {"false_match_rate", "[]number", NULL, false}, {"threshold", "[]number", NULL, false}, {0}};
+    {"false_match_rate", "[]number", NULL, false},
+    {"threshold", "[]number", NULL, false},
+    {"source", "string", "what was measured: validation, or validation, at 192 px, or index …", false},
+    {0}};
 
 static const ki_schema_field limits[] = {{"body_bytes", "integer", NULL, false},
                                          {"pixels", "integer", "of an image that is sent", false},

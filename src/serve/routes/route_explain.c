@@ -74,6 +74,11 @@ static ki_handling answer(ki_request *r) {
     kith_json_object_begin(json);
     kith_json_key(json, "score");
     kith_json_real(json, s->why.score);
+    kith_json_key(json, "estimate");
+    if (*s->why.estimate)
+        kith_json_string(json, s->why.estimate);
+    else
+        kith_json_null(json);
     put_map(json, "query", &s->why, &s->why.query[0], &s->image[0]);
     put_map(json, "hit", &s->why, &s->why.hit, &s->image[1]);
     kith_json_object_end(json);

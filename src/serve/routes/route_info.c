@@ -53,6 +53,8 @@ static void put_curve(kith_json *json, const kith_calibration *curve) {
             kith_json_real(json, list[i][n == 1 ? 0 : p * (curve->n - 1) / (n - 1)]);
         kith_json_array_end(json);
     }
+    kith_json_key(json, "source");
+    kith_json_string(json, curve->source);
     kith_json_object_end(json);
 }
 

@@ -1,8 +1,8 @@
 /* GET /api/v1/items/ID/image and /thumb: the picture of an item, decoded and encoded again. */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/text.h"
+#include "io/tar_file.h"
 #include "serve/routes/picture.h"
 #include "serve/routes/route.h"
 #include "serve/server.h"
@@ -11,16 +11,15 @@ enum { IMAGE_SIDE = 2048, IMAGE_QUALITY = 90, THUMB_SIDE = 256, THUMB_QUALITY = 
 
 /* The file of the item, whose answer changes when the file does. */
 static bool find_file(ki_request *r, int64_t side, char *path, size_t path_bytes) {
-    struct stat info;
+    int64_t bytes = 0, mtime_ns = 0;
     const kith_collection *collection = r->catalog->collection;
     if (kith_collection_picture(collection, r->id, path, path_bytes, NULL) != KITH_OK ||
-        stat(path, &info) != 0) {
+        !ki_member_look(path, &bytes, &mtime_ns)) {
         ki_answer_problem(r, 404, NULL, "there is no picture of item %lld", (long long)r->id);
         return false;
     }
     ki_snprintf(r->answer.etag, sizeof r->answer.etag, "\"%llx-%llx-%llx-%llx\"", (long long)r->id,
-                (long long)info.st_size, (long long)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec,
-                (long long)side);
+                (long long)bytes, (long long)mtime_ns, (long long)side);
     return true;
 }
 

@@ -31,6 +31,7 @@ struct ki_indexer {
     double began;    /* of this look: when the first photo was on its way, … */
     int64_t n_began; /* … and how many were dealt with then */
     int64_t n_bad;   /* photos that could not be read the last time: embedding them is not news */
+    bool is_empty;   /* there was no photo the last time */
     char fault[sizeof((kith_error){0}).message]; /* what the log has said already; "": nothing */
 };
 
@@ -100,6 +101,10 @@ static void finish(ki_indexer *x, const kith_sync_report *r) {
         ki_log(KITH_LOG_WARNING, "%lld photos cannot be read; the first: %s", (long long)r->n_bad,
                r->n_named > 0 ? r->bad[0] : "");
     if (x->fault[0] && r->reason == KITH_SYNC_FINE) ki_log(KITH_LOG_INFO, "the photos can be indexed again");
+    if (r->n_files == 0 && !x->is_empty)
+        ki_log(KITH_LOG_WARNING, "%s holds no photos; those that come can be searched%s",
+               kith_photos_folder(x->photos), x->rescan > 0 ? "" : " after another start");
+    x->is_empty = r->n_files == 0;
     x->fault[0] = '\0';
     pthread_mutex_lock(&x->lock);
     x->n_bad = r->n_bad;

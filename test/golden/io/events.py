@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """TensorBoard event files, read and written once more with nothing but the standard library.
 
-  events.py FILE        print one line per scalar: step, tag, value; checks every length and checksum
+  events.py FILE        print one line per scalar or text: step, tag, value; checks every length and checksum
   events.py --make OUT  write the file that test/io/test_events.c compares with, byte by byte
 
 The format: TFRecord framing (tensorflow/core/lib/io/record_writer.h) around Event messages
@@ -66,6 +66,10 @@ def make(path):
         out.write(event(1700000000.5, 0, (3, b"brain.Event:2")))
         out.write(event(1700000000.5, 300, (7, message((1, 1)))))
         out.write(event(1700000001.25, 301, summary(("loss/total", 0.75))))
+        code = b"    a: 1\n    \n    b: [2]\n"
+        tensor = message((1, 7), (2, message((2, message((1, 1))))), (8, code))
+        value = message((1, b"recipe"), (9, message((1, message((1, b"text"))))), (8, tensor))
+        out.write(event(1700000001.75, 0, (5, message((1, value)))))
         out.write(event(1700000002.0, 1 << 40, summary(("terms/binomial", -1e-3), ("lr", 1e-5), (long_tag, 61.25))))
 
 
@@ -113,7 +117,10 @@ def read(path):
             print(step, "session", dict(parse(fields[7]))[1])
         for _, value in parse(fields.get(5, b"")):
             scalar = dict(parse(value))
-            print(step, scalar[1].decode(), "%.9g" % struct.unpack("<f", scalar[2]))
+            if 8 in scalar:
+                print(step, scalar[1].decode(), dict(parse(scalar[8]))[8].decode())
+            else:
+                print(step, scalar[1].decode(), "%.9g" % struct.unpack("<f", scalar[2]))
 
 
 if sys.argv[1] == "--make":
