@@ -286,7 +286,7 @@ int cmd_train(int argc, char **argv) {
         CLI_FLAG("quiet|q", &is_quiet, "no progress, only warnings and the result"),
         CLI_END};
     const cli_usage usage = {
-        .operands = "PHOTOS|RECIPE.yaml|recipe:NAME|RUN",
+        .operands = "PHOTOS|FILE.yaml|recipe:NAME|RUN",
         .least = 1,
         .most = 1,
         .options = options,

@@ -4,7 +4,7 @@
 #include "train/whole.h"
 
 /* Batches of 6 in chunks of 4 and 2. */
-#define WHOLE "--set model.bn=frozen --set optim.lr=1e-3 --set optim.steps=12 "
+#define WHOLE "--set model.bn=frozen --set optim.lr=1e-3 --set optim.steps=12 --set eval.select=last "
 #define CACHED WHOLE "--set batch.cached=true --set batch.chunk=4 "
 
 static void check(const char *name, const char *arguments, double most) {
