@@ -185,13 +185,9 @@ export class Detail {
       if (left.shape) left.element.append(heatMap(query));
       if (right.shape) right.element.append(heatMap(hit));
       const legend = (name, text) => h('span', { class: 'legend' }, h('i', { class: name }), text);
-      if (estimate) {
-        this.told.replaceChildren(heatText(hit, 'estimate'), ' The score is ', h('b', {}, score.toFixed(4)),
-          `. Where it comes from is an estimate: ${estimate}. `, legend('warm', 'adds to it'), legend('cold', 'takes from it'));
-        return;
-      }
       const all = hit.rest ? `With ${hit.rest.toFixed(4)} that has no place, they add up to` : 'All places add up to';
-      this.told.replaceChildren(heatText(hit), ` ${all} the score, `, h('b', {}, score.toFixed(4)), '. ',
+      this.told.replaceChildren(heatText(hit, estimate ? 'estimate' : 'score'), estimate ? ' The score is ' : ` ${all} the score, `,
+        h('b', {}, score.toFixed(4)), estimate ? `. Where it comes from is an estimate: ${estimate}. ` : '. ',
         legend('warm', 'adds to it'), legend('cold', 'takes from it'));
     } catch (problem) {
       if (!signal.aborted) this.told.textContent = [problem.detail || problem.title, problem.hint].join(' ');

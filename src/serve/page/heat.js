@@ -26,7 +26,7 @@ export function heatMap({ rows, columns, values, view, width, height }) {
   return canvas;
 }
 
-// "Half of the score comes from 5 of 49 places, the strongest in the upper left." Of an estimate it is not the score.
+// "Half of the score comes from 5 of 49 places, the strongest in the upper left."
 export function heatText({ rows, columns, values }, whole = 'score') {
   const order = values.map((value, i) => [value, i]).sort((a, b) => b[0] - a[0]);
   const sum = values.reduce((a, b) => a + b, 0);
