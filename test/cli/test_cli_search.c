@@ -259,7 +259,7 @@ static void test_an_explanation(void **state) {
     assert_null(strstr(output, "estimate"));
     /* A class token is no sum over positions: said by the command and on the page. */
     assert_done(testing_run(output, sizeof output,
-                            "cd %s && K='%s' && $K embed --backbone vit_t --settings "
+                            "cd %s && " TESTING_K " && $K embed --backbone vit_t --settings "
                             "depth=1,width=32,heads=2,grid=4 --pool class --seed 3 "
                             "--generate 1 --save vit.safetensors && $K index photos -o vit.kith --model "
                             "vit.safetensors && $K search "
