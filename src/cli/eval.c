@@ -190,6 +190,38 @@ static int compare(int argc, char **argv, bool json) {
     return eval_compare(argv[1], argv[2], json, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
 }
 
+/* What was asked for, in numbers, and on it goes. */
+static int run_as_asked(const arguments *a) {
+    judging how;
+    judging_init(&how);
+    kith_card_options shown = {.size = sizeof(kith_card_options), .per_class = a->classes, .per_query = true};
+    how.retrieval.metric = how.verification.metric = (kith_metric)a->metric;
+    how.retrieval.device = how.kmeans.device = a->model.device;
+    int status = parse_k(a->k, &how.retrieval);
+    if (status == CLI_RUN) status = parse_metrics(a->metrics, shown.scores, &how.all.has_verification);
+    if (status != CLI_RUN) return status;
+    how.all.has_retrieval = how.all.has_clustering = false;
+    for (kith_score m = 0; m < KITH_N_SCORES; m++) {
+        how.all.has_retrieval |= shown.scores[m] && m < KITH_SCORE_NMI;
+        how.all.has_clustering |= shown.scores[m] && m >= KITH_SCORE_NMI;
+    }
+    how.all.has_verification |= a->roc != NULL;
+    how.all.has_rerank = a->rerank > 0;
+    if (how.all.has_rerank && !how.all.has_retrieval) /* what it is compared with */
+        how.all.has_retrieval = shown.scores[KITH_SCORE_RECALL] = shown.scores[KITH_SCORE_MAP_AT_R] = true;
+    how.rerank.method = a->rerank == 1 ? KITH_RERANK_EXPANSION : KITH_RERANK_RECIPROCAL;
+    if (a->worst.most > 0 && !how.all.has_retrieval) /* what they are the worst by */
+        how.all.has_retrieval = shown.scores[KITH_SCORE_MAP] = true;
+    how.all.has_intervals = how.verification.has_intervals = a->bootstrap > 0;
+    if (a->bootstrap > 0) how.bootstrap.n_draws = a->bootstrap;
+    how.bootstrap.by_class = a->by_class;
+    how.bootstrap.seed = how.kmeans.seed = (uint64_t)a->seed;
+    how.kmeans.n_restarts = a->restarts;
+    how.kmeans.n_iterations = a->iterations;
+    how.kmeans.normalize = a->metric == KITH_COSINE;
+    return run(a, &how, &shown);
+}
+
 int cmd_eval(int argc, char **argv) {
     static const char *const metrics[] = {"cosine", "inner", "sqeuclidean", NULL};
     static const char *const reranks[] = {"none", "qe", "kr", NULL};
@@ -298,32 +330,5 @@ int cmd_eval(int argc, char **argv) {
                    : a.model.recipe    ? a.model.recipe
                    : a.files.embedding ? a.files.embedding
                                        : a.files.query;
-    judging how;
-    judging_init(&how);
-    kith_card_options shown = {.size = sizeof(kith_card_options), .per_class = a.classes, .per_query = true};
-    how.retrieval.metric = how.verification.metric = (kith_metric)a.metric;
-    how.retrieval.device = how.kmeans.device = a.model.device;
-    if (status == CLI_RUN) status = parse_k(a.k, &how.retrieval);
-    if (status == CLI_RUN) status = parse_metrics(a.metrics, shown.scores, &how.all.has_verification);
-    if (status != CLI_RUN) return status;
-    how.all.has_retrieval = how.all.has_clustering = false;
-    for (kith_score m = 0; m < KITH_N_SCORES; m++) {
-        how.all.has_retrieval |= shown.scores[m] && m < KITH_SCORE_NMI;
-        how.all.has_clustering |= shown.scores[m] && m >= KITH_SCORE_NMI;
-    }
-    how.all.has_verification |= a.roc != NULL;
-    how.all.has_rerank = a.rerank > 0;
-    if (how.all.has_rerank && !how.all.has_retrieval) /* what it is compared with */
-        how.all.has_retrieval = shown.scores[KITH_SCORE_RECALL] = shown.scores[KITH_SCORE_MAP_AT_R] = true;
-    how.rerank.method = a.rerank == 1 ? KITH_RERANK_EXPANSION : KITH_RERANK_RECIPROCAL;
-    if (a.worst.most > 0 && !how.all.has_retrieval) /* what they are the worst by */
-        how.all.has_retrieval = shown.scores[KITH_SCORE_MAP] = true;
-    how.all.has_intervals = how.verification.has_intervals = a.bootstrap > 0;
-    if (a.bootstrap > 0) how.bootstrap.n_draws = a.bootstrap;
-    how.bootstrap.by_class = a.by_class;
-    how.bootstrap.seed = how.kmeans.seed = (uint64_t)a.seed;
-    how.kmeans.n_restarts = a.restarts;
-    how.kmeans.n_iterations = a.iterations;
-    how.kmeans.normalize = a.metric == KITH_COSINE;
-    return run(&a, &how, &shown);
+    return status == CLI_RUN ? run_as_asked(&a) : status;
 }

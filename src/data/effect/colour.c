@@ -55,6 +55,7 @@ void ki_colour_contrast(ki_effect_view *v, double factor) {
     const uint8_t *grey = luma_of(v);
     const size_t n = view_pixels(v);
     uint64_t sum = 0;
+    if (n == 0) return;
     for (size_t i = 0; i < n; i++) sum += grey[i];
     const int32_t mean = (int32_t)((2 * sum + n) / (2 * n));
     for (int c = 0; c < 3; c++) blend_constant(mean, fixed_of(factor), n, v->plane[c]);
