@@ -359,7 +359,7 @@ int cmd_data(int argc, char **argv) {
     if (status == KITH_OK && !r.json) print_text(&r, set, &f);
     const bool is_bad = r.check && f.scan.n_bad > 0;
     const int64_t n = status == KITH_OK ? kith_dataset_count(set) : 0;
-    if (n > 0 && f.scan.n_bad == n)
+    if (n > 0 && f.scan.n_read == 0)
         status =
             cli_error(&err, KITH_EFORMAT, NULL, "no image of %jd in %.200s can be read; the first: %.200s",
                       (intmax_t)n, r.source, f.scan.n_named > 0 ? f.scan.bad[0] : "");
