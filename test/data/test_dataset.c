@@ -595,6 +595,15 @@ static void test_groups(void **state) {
     assert_int_equal(kith_dataset_split_first(set, 2, &err), KITH_EINVAL);
     assert_non_null(strstr(err.message, "the group 'session 0' is in train and, with "));
     kith_dataset_free(set);
+    /* One group over all classes leaves none for the test. */
+    put_text(in_folder("groups/free.csv"), "path,label,group\nx.jpg,a,g\nx.jpg,b,g\nx.jpg,c,\n");
+    kith_dataset_free(open_and_listen(in_folder("groups/free.csv")));
+    assert_string_equal(log_lines, "");
+    put_text(in_folder("groups/one.csv"), "path,label,group\nx.jpg,a,g\nx.jpg,b,g\nx.jpg,b,h\nx.jpg,c,h\n");
+    set = open_and_listen(in_folder("groups/one.csv"));
+    assert_whole(set, 0, 0);
+    assert_non_null(strstr(log_lines, "groups join all 3 classes into one: no class can be held out"));
+    kith_dataset_free(set);
     put_text(in_folder("groups/parted.csv"),
              "path,label,split,group\nx.jpg,a,train,g\nx.jpg,b,test,h\nx.jpg,a,test,g\n");
     assert_refused(NULL, in_folder("groups/parted.csv"), KITH_EINVAL, "the group 'g' is in train and, with ");
