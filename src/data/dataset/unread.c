@@ -39,7 +39,7 @@ static const struct {
     [KI_UNREAD_MEMBER] = {NULL, "link or special file in a tar file", "links or special files in tar files",
                           "a link, a device or a sparse file"},
     [KI_UNREAD_LABEL] = {NULL, "image without a label", "images without a label",
-                         "there is no .cls and no .json with a label beside it"},
+                         "no usable label beside it (.cls or .json)"},
     [KI_UNREAD_SHARD] = {NULL, "damaged or missing tar file", "damaged or missing tar files", "damaged"},
 };
 
