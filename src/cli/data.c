@@ -142,7 +142,8 @@ static void print_text(const request *r, const kith_dataset *set, const findings
     printf("width       %d … %d … %d pixels (least, median, most)\n", c->width[0], c->width[1], c->width[2]);
     printf("height      %d … %d … %d pixels\n", c->height[0], c->height[1], c->height[2]);
     if (kith_dataset_n_super_classes(set))
-        printf("above them  %jd super-classes\n", (intmax_t)kith_dataset_n_super_classes(set));
+        printf("above them  %jd super-class%s\n", (intmax_t)kith_dataset_n_super_classes(set),
+               kith_dataset_n_super_classes(set) == 1 ? "" : "es");
     if (kith_dataset_n_groups(set))
         printf("groups      %jd, none in two splits\n", (intmax_t)kith_dataset_n_groups(set));
     if (f->n_empty) printf("empty       %jd classes without an image\n", (intmax_t)f->n_empty);

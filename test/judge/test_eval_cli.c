@@ -423,7 +423,18 @@ static void test_nan_rows_and_empty_input(void **state) {
     snprintf(z, sizeof z, "%s/z.npy", testing_folder());
     assert_ok(kith_npy_write(z, &all, &err), &err);
     assert_int_equal(run("%s eval -e %s -y %s --gallery %s", testing_program(), x, z, y), 1);
-    assert_holds("the gallery is empty");
+    assert_holds("y.npy holds no rows: the gallery is empty (wanted row numbers, or a mask");
+    assert_one_line_of(output);
+    assert_int_equal(run("%s eval -e %s -y %s --query %s", testing_program(), x, z, y), 1);
+    assert_holds("y.npy holds no rows: there are no queries (wanted row numbers, or a mask");
+    assert_one_line_of(output);
+    char none_of[512];
+    snprintf(none_of, sizeof none_of, "%s/none.npy", testing_folder());
+    write_rows(none_of, 0, 1);
+    assert_int_equal(run("%s eval --query %s --query-labels %s --gallery %s --gallery-labels %s",
+                         testing_program(), x, z, none_of, y),
+                     1);
+    assert_holds("none.npy holds no rows: the gallery is empty (wanted embeddings of");
     assert_one_line_of(output);
     write_rows(x, 0, 1);
     assert_int_equal(run("%s eval -e %s -y %s", testing_program(), x, y), 1);
