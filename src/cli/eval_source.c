@@ -216,6 +216,24 @@ static kith_status save(const eval_model *m, const eval_set *set, kith_error *er
     return status;
 }
 
+/* Before anything is embedded: somebody must look for somebody. */
+static kith_status check_roles(const kith_dataset *set, kith_split split, kith_error *err) {
+    int64_t n = 0, n_query = 0, n_gallery = 0;
+    for (int64_t i = 0; i < kith_dataset_count(set); i++) {
+        const kith_item item = kith_dataset_item(set, i);
+        if (split != KITH_SPLIT_ALL && item.split != split) continue;
+        n++;
+        n_query += item.role != KITH_ROLE_GALLERY;
+        n_gallery += item.role != KITH_ROLE_QUERY;
+    }
+    if (n == 0 || (n_query > 0 && n_gallery > 0)) return KITH_OK;
+    return cli_error(
+        err, KITH_EINVAL,
+        n_query ? "wanted images whose role is gallery or both" : "wanted images whose role is query or both",
+        "%s: every image is of the role %s: %s", kith_dataset_root(set), n_query ? "query" : "gallery",
+        n_query ? no_gallery : no_queries);
+}
+
 kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) {
     cli_progress progress;
     const kith_model_options options = {.size = sizeof(kith_model_options),
@@ -242,6 +260,7 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
     kith_status status = m->recipe   ? kith_dataset_open_recipe(m->recipe, &set->dataset, err)
                          : m->labels ? kith_dataset_open_features(m->data, m->labels, &set->dataset, err)
                                      : kith_dataset_open(m->kind, m->data, &set->dataset, err);
+    if (status == KITH_OK) status = check_roles(set->dataset, m->split, err);
     if (status == KITH_OK) status = kith_model_open(&options, &set->model, err);
     if (status == KITH_OK && m->model) cli_say_model(m->named, set->model);
     cli_progress_begin(&progress, "embedding", 0);

@@ -470,6 +470,33 @@ static void test_model_and_saved_embeddings_agree(void **state) {
     assert_one_line_of(output);
 }
 
+/* A manifest may leave nobody to look for, or nobody who looks. */
+static void test_roles_of_one_kind(void **state) {
+    (void)state;
+    static const struct {
+        const char *role, *wanted;
+    } rows[] = {
+        {"query",
+         "list.csv: every image is of the role query: the gallery is empty (wanted images whose role"},
+        {"gallery", "list.csv: every image is of the role gallery: there are no queries (wanted images"},
+    };
+    const char *folder = testing_folder();
+    assert_int_equal(run("%s synth %s/roles --classes 12 --images 6 --size 32", testing_program(), folder),
+                     0);
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_int_equal(
+            run("cd %s && echo path,label,split,role >list.csv && for f in roles/*/0000[01].png; do "
+                "echo $f,$(basename $(dirname $f)),test,%s; done >>list.csv",
+                folder, rows[i].role),
+            0);
+        assert_int_equal(run("cd %s && %s eval --backbone convnet4 --data list.csv --resize none", folder,
+                             testing_program()),
+                         1);
+        assert_holds(rows[i].wanted);
+        assert_one_line_of(output);
+    }
+}
+
 static void test_bench_prints_json(void **state) {
     (void)state;
     assert_int_equal(run("%s bench knn --embedding " GOLDEN "blobs_embedding.npy -k 5 --metric inner --json",
@@ -520,6 +547,7 @@ int main(void) {
         cmocka_unit_test(test_mistakes_are_one_line),
         cmocka_unit_test(test_nan_rows_and_empty_input),
         cmocka_unit_test(test_model_and_saved_embeddings_agree),
+        cmocka_unit_test(test_roles_of_one_kind),
         cmocka_unit_test(test_bench_prints_json),
         cmocka_unit_test(test_map_draws),
     };
