@@ -145,7 +145,7 @@ KITH_API kith_status kith_dataset_summary(const kith_dataset *dataset, kith_spli
 typedef struct kith_scan {
     int64_t n_read;              /* images whose header (or all, when decoding) is valid */
     int32_t width[3], height[3]; /* min, median, max */
-    int64_t n_bad;
+    int64_t n_bad;     /* files that cannot be read; a tar file that is damaged or missing counts as one */
     int64_t n_named;   /* entries of bad and why */
     char **bad, **why; /* the first KITH_SCAN_NAMED bad files, with the reason */
 } kith_scan;

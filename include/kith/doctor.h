@@ -32,7 +32,7 @@ typedef enum kith_severity {
 
 /* What can be found: enum value, name and severity. Values are never renumbered.
  *
- *   unreadable   a file that cannot be decoded
+ *   unreadable   a file that cannot be decoded, or a tar file that is damaged or missing (without items)
  *   leak         the same picture in test, and in training or validation
  *   conflict     the same picture in several classes
  *   mislabelled  an image with far more neighbours of another class than of its own: at least half of ten (of fewer in a small class)

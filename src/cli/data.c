@@ -142,7 +142,8 @@ static void print_text(const request *r, const kith_dataset *set, const findings
     printf("width       %d … %d … %d pixels (least, median, most)\n", c->width[0], c->width[1], c->width[2]);
     printf("height      %d … %d … %d pixels\n", c->height[0], c->height[1], c->height[2]);
     if (kith_dataset_n_super_classes(set))
-        printf("above them  %jd super-classes\n", (intmax_t)kith_dataset_n_super_classes(set));
+        printf("above them  %jd super-class%s\n", (intmax_t)kith_dataset_n_super_classes(set),
+               kith_dataset_n_super_classes(set) == 1 ? "" : "es");
     if (kith_dataset_n_groups(set))
         printf("groups      %jd, none in two splits\n", (intmax_t)kith_dataset_n_groups(set));
     if (f->n_empty) printf("empty       %jd classes without an image\n", (intmax_t)f->n_empty);
@@ -359,7 +360,7 @@ int cmd_data(int argc, char **argv) {
     if (status == KITH_OK && !r.json) print_text(&r, set, &f);
     const bool is_bad = r.check && f.scan.n_bad > 0;
     const int64_t n = status == KITH_OK ? kith_dataset_count(set) : 0;
-    if (n > 0 && f.scan.n_bad == n)
+    if (n > 0 && f.scan.n_read == 0)
         status =
             cli_error(&err, KITH_EFORMAT, NULL, "no image of %jd in %.200s can be read; the first: %.200s",
                       (intmax_t)n, r.source, f.scan.n_named > 0 ? f.scan.bad[0] : "");

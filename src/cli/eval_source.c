@@ -59,9 +59,11 @@ static kith_status read_labels(kith_labels *names, const char *path, int64_t **r
     return status;
 }
 
+static const char no_queries[] = "there are no queries", no_gallery[] = "the gallery is empty";
+
 /* Row numbers; a list of bool or uint8 as long as the embedding is a mask. */
-static kith_status read_rows(const char *path, int64_t n, int64_t **ret_rows, int64_t *ret_n,
-                             kith_error *err) {
+static kith_status read_all_rows(const char *path, int64_t n, int64_t **ret_rows, int64_t *ret_n,
+                                 kith_error *err) {
     kith_array file = {0}, wide = {0};
     kith_status status = kith_npy_read(path, &file, err);
     if (status == KITH_OK && (!is_integer(file.dtype) || file.n_dims != 1))
@@ -80,6 +82,19 @@ static kith_status read_rows(const char *path, int64_t n, int64_t **ret_rows, in
     }
     *ret_n = n_kept;
     return KITH_OK;
+}
+
+static kith_status fail_empty(const char *path, const char *why, const char *advice, kith_error *err) {
+    return cli_error(err, KITH_EINVAL, advice, "%s holds no rows: %s", path, why);
+}
+
+/* why: what it means that there are none. */
+static kith_status read_rows(const char *path, int64_t n, const char *why, int64_t **ret_rows, int64_t *ret_n,
+                             kith_error *err) {
+    const kith_status status = read_all_rows(path, n, ret_rows, ret_n, err);
+    if (status != KITH_OK || *ret_n > 0) return status;
+    return fail_empty(path, why,
+                      "wanted row numbers, or a mask with some true; without the option it is all rows", err);
 }
 
 /* NULL: a pipe has no hash. */
@@ -106,6 +121,8 @@ static kith_status join(const eval_files *f, const kith_array *query, const kith
                          kith_dtype_name(query->dtype), (long long)query->dim[0], (long long)query->dim[1],
                          kith_dtype_name(gallery->dtype), gallery->n_dims, (long long)gallery->dim[1]);
     const int64_t nq = query->dim[0], ng = gallery->dim[0];
+    if (nq < 1) return fail_empty(f->query, no_queries, "wanted embeddings of at least one item", err);
+    if (ng < 1) return fail_empty(f->gallery, no_gallery, "wanted embeddings of at least one item", err);
     kith_status status =
         kith_array_init(query->dtype, 2, (int64_t[]){nq + ng, query->dim[1]}, &set->embedding, err);
     if (status != KITH_OK) return status;
@@ -168,9 +185,10 @@ kith_status eval_set_read(const eval_files *f, eval_set *set, kith_error *err) {
             status = cli_error(err, KITH_ESHAPE, "rows and labels must go together one to one",
                                "%lld labels in %s for %lld rows in %s", (long long)set->n_labels, f->labels,
                                (long long)n, f->embedding);
-        if (status == KITH_OK && f->query) status = read_rows(f->query, n, &set->query, &set->n_query, err);
+        if (status == KITH_OK && f->query)
+            status = read_rows(f->query, n, no_queries, &set->query, &set->n_query, err);
         if (status == KITH_OK && f->gallery)
-            status = read_rows(f->gallery, n, &set->gallery, &set->n_gallery, err);
+            status = read_rows(f->gallery, n, no_gallery, &set->gallery, &set->n_gallery, err);
         if (status == KITH_OK) {
             note_embedding(f->embedding, set);
             set->facts.labels_sha256 = hash_file(f->labels, set->labels_hash);
@@ -196,6 +214,24 @@ static kith_status save(const eval_model *m, const eval_set *set, kith_error *er
         status = kith_npy_write(m->save_labels, &labels, err);
     }
     return status;
+}
+
+/* Before anything is embedded: somebody must look for somebody. */
+static kith_status check_roles(const kith_dataset *set, kith_split split, kith_error *err) {
+    int64_t n = 0, n_query = 0, n_gallery = 0;
+    for (int64_t i = 0; i < kith_dataset_count(set); i++) {
+        const kith_item item = kith_dataset_item(set, i);
+        if (split != KITH_SPLIT_ALL && item.split != split) continue;
+        n++;
+        n_query += item.role != KITH_ROLE_GALLERY;
+        n_gallery += item.role != KITH_ROLE_QUERY;
+    }
+    if (n == 0 || (n_query > 0 && n_gallery > 0)) return KITH_OK;
+    return cli_error(
+        err, KITH_EINVAL,
+        n_query ? "wanted images whose role is gallery or both" : "wanted images whose role is query or both",
+        "%s: every image is of the role %s: %s", kith_dataset_root(set), n_query ? "query" : "gallery",
+        n_query ? no_gallery : no_queries);
 }
 
 kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) {
@@ -224,6 +260,7 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
     kith_status status = m->recipe   ? kith_dataset_open_recipe(m->recipe, &set->dataset, err)
                          : m->labels ? kith_dataset_open_features(m->data, m->labels, &set->dataset, err)
                                      : kith_dataset_open(m->kind, m->data, &set->dataset, err);
+    if (status == KITH_OK) status = check_roles(set->dataset, m->split, err);
     if (status == KITH_OK) status = kith_model_open(&options, &set->model, err);
     if (status == KITH_OK && m->model) cli_say_model(m->named, set->model);
     cli_progress_begin(&progress, "embedding", 0);

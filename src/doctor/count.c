@@ -49,11 +49,14 @@ static kith_status say_classes(ki_doctor *d, const int64_t *count, const int64_t
 static kith_status say_files(ki_doctor *d, kith_error *err) {
     const kith_dataset *set = d->set;
     const int64_t n_missing = kith_dataset_n_missing(set), n_unread = kith_dataset_n_unread(set);
+    const int64_t n_shards = ki_unread_n_shards(&set->unread);
+    for (int64_t i = 0; i < n_shards; i++)
+        KI_TRY(ki_doctor_add(d, KITH_FINDING_UNREADABLE, 0, -1, err, "%s", set->unread.shard[i].why));
     if (n_missing > 0)
         KI_TRY(ki_doctor_add(d, KITH_FINDING_MISSING, (double)n_missing, -1, err,
                              "%lld listed file%s not exist, the first is %s", (long long)n_missing,
                              n_missing == 1 ? " does" : "s do", kith_dataset_missing(set, 0)));
-    if (n_unread > 0)
+    if (n_unread > set->unread.n_of[KI_UNREAD_SHARD])
         KI_TRY(ki_doctor_add(d, KITH_FINDING_NOT_READ, (double)n_unread, -1, err,
                              "not read: %s; the first is %s", kith_dataset_unread_kinds(set),
                              kith_dataset_unread(set, 0)));

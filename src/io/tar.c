@@ -12,6 +12,7 @@
 
 enum { AT_SIZE = 124, AT_SUM = 148, AT_TYPE = 156, AT_MAGIC = 257, AT_PREFIX = 345 };
 enum { N_NAME = 100, N_SIZE = 12, N_SUM = 8, N_PREFIX = 155 };
+enum { N_ENDING = 64 };      /* bytes that are kept of the end of a name that is too long */
 enum { MOST_PAX = 1 << 16 }; /* bytes of a pax header that are looked at, and of a long name */
 
 const char *ki_packed_by(const unsigned char *b, size_t n) {
@@ -111,13 +112,19 @@ static bool is_zero(const unsigned char *h) {
 
 /* ---- names ---- */
 
-/* Up to the first NUL. Too long a name is cut, and then odd. */
+/* Up to the first NUL. Too long a name is cut in its middle, so that it keeps its ending, and then odd. */
 static void set_name(ki_tar_walk *w, const void *name, size_t n) {
     const char *end = n ? memchr(name, '\0', n) : NULL;
     if (end) n = (size_t)(end - (const char *)name);
     w->is_cut = n > KI_TAR_MOST_NAME;
-    if (w->is_cut) n = KI_TAR_MOST_NAME;
-    if (n) memcpy(w->name, name, n);
+    if (w->is_cut) {
+        const size_t n_begin = KI_TAR_MOST_NAME - N_ENDING;
+        memcpy(w->name, name, n_begin);
+        memcpy(w->name + n_begin, (const char *)name + n - N_ENDING, N_ENDING);
+        n = KI_TAR_MOST_NAME;
+    } else if (n) {
+        memcpy(w->name, name, n);
+    }
     w->name[n] = '\0';
 }
 

@@ -20,7 +20,7 @@ typedef struct ki_tar_source {
 } ki_tar_source;
 
 typedef struct ki_tar_entry {
-    const char *name;  /* without "./" before it; valid until the next call */
+    const char *name; /* without "./" before it; too long a one lacks its middle; valid until the next call */
     int64_t at, bytes; /* its contents in the archive, which lie within it */
     bool is_file;      /* a plain file; else a folder, a link, a device, a sparse file */
     bool is_odd; /* its name is empty, too long, absolute, goes through "..", or has a control character */

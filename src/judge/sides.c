@@ -69,8 +69,14 @@ kith_status ki_sides_init(const ki_judge_input *in, ki_sides *s, kith_error *err
                        (long long)in->n_labels, (long long)n);
     s->n_query = in->query ? in->n_query : n;
     s->n_gallery = in->gallery ? in->n_gallery : n;
-    if (s->n_query < 1) return ki_fail(err, KITH_EINVAL, "there are no queries; wanted at least 1");
-    if (s->n_gallery < 1) return ki_fail(err, KITH_EINVAL, "the gallery is empty; wanted at least 1 row");
+    kith_status status = KITH_OK;
+    if (s->n_query < 1)
+        status = ki_fail(err, KITH_EINVAL, "there are no queries; wanted at least 1");
+    else if (s->n_gallery < 1)
+        status = ki_fail(err, KITH_EINVAL, "the gallery is empty; wanted at least 1 row");
+    if (status != KITH_OK)
+        return ki_hint(err, status,
+                       "give the rows of queries and gallery, or neither: then all rows are both");
     const size_t nq = (size_t)s->n_query, ng = (size_t)s->n_gallery;
     KI_TRY(ki_alloc_or(&s->place, (size_t)n, sizeof *s->place, "row places", err));
     KI_TRY(check_list("query", in->query, in->n_query, n, s->place, err));

@@ -36,6 +36,13 @@ static void test_data(void **state) {
         0);
     assert_says("not read    1 damaged or missing tar file\n");
     assert_says("  cut/part-01.tar: damaged at byte ");
+    assert_says("unreadable  1 files");
+    assert_int_equal(run("cd %s && %s data cut --check", testing_folder(), testing_program()), 1);
+    assert_says("unreadable  1 files\n  cut/part-01.tar: damaged at byte ");
+    assert_int_equal(run("cd %s && %s data 'shards/part-{00..02}.tar' --check --json 2>/dev/null",
+                         testing_folder(), testing_program()),
+                     1);
+    assert_says("\"unreadable\": 1, \"unreadable_files\": [\"shards/part-02.tar\"]");
     assert_int_equal(run("cd %s && gzip -k shards/part-00.tar && %s data shards/part-00.tar.gz; "
                          "status=$?; rm shards/part-00.tar.gz; exit $status",
                          testing_folder(), testing_program()),
@@ -54,6 +61,13 @@ static void test_doctor(void **state) {
     assert_int_equal(
         run("cd %s && grep -c '^\"shards/part-01.tar/glyph0000[3-5]/' clean.csv", testing_folder()), 0);
     assert_says("12\n");
+    assert_int_equal(run("cd %s && %s data cut --doctor --no-vectors", testing_folder(), testing_program()),
+                     1);
+    assert_says("error    files that cannot be read: 1\n  cut/part-01.tar: damaged at byte ");
+    assert_int_equal(run("cd %s && %s data 'shards/part-{00..02}.tar' --doctor --no-vectors",
+                         testing_folder(), testing_program()),
+                     1);
+    assert_says("  shards/part-02.tar: there is no such file\n");
 }
 
 static void test_index(void **state) {

@@ -40,6 +40,17 @@ static void test_summary(void **state) {
     assert_says("unreadable  0 files (headers only; --check decodes everything)");
 }
 
+static void test_super_classes(void **state) {
+    (void)state;
+    put_image(in_folder("super/1.jpg"), "ok_rgb.jpg");
+    put_text(in_folder("super/one.csv"), "path,label,superclass\n1.jpg,oak,tree\n1.jpg,elm,tree\n");
+    put_text(in_folder("super/two.csv"), "path,label,superclass\n1.jpg,oak,tree\n1.jpg,rook,bird\n");
+    assert_int_equal(kith("%s data %s", testing_program(), in_folder("super/one.csv")), 0);
+    assert_says("above them  1 super-class\n");
+    assert_int_equal(kith("%s data %s", testing_program(), in_folder("super/two.csv")), 0);
+    assert_says("above them  2 super-classes\n");
+}
+
 /* GIF, BMP and TIFF are no items, but somebody put them there; a bomb is refused as training would refuse it. */
 static void test_pictures_that_are_not_read(void **state) {
     (void)state;
@@ -447,6 +458,7 @@ static void test_doctor(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_super_classes),
         cmocka_unit_test(test_pictures_that_are_not_read),
         cmocka_unit_test(test_what_is_not_read),
         cmocka_unit_test(test_no_image_can_be_read),

@@ -236,14 +236,26 @@ static void test_csv(void **state) {
         {"path,class\na.jpg,1\n",
          "manifest line 1: found 'path,class'; wanted a header with the columns path and label"},
         {"path,label,split\na.jpg,1,trian\n",
-         "manifest line 2: found 'a.jpg,1,trian'; wanted train, validation or test"},
+         "manifest line 2: found 'trian' as split; wanted train, validation or test"},
+        {"path,label,role\na.jpg,1,qery\n", "found 'qery' as role; wanted query, gallery or both"},
         {"path,label\na.jpg,\n", "manifest line 2"},
         {"path,label\n\"a.jpg,1\n", "a closing quote"},
         {"path,label\n\"a.jpg\"x,1\n", "a comma or the line's end"},
         {"path,label,x\na.jpg,1,2\n", "all of x, y, w, h or none"},
         {"path,label,x,y,w,h\nimg/c.jpg,1,2,3,4,no\n", "four numbers as x, y, w, h"},
         {"path,label,x,y,w,h\nimg/c.jpg,1,2,3,4,0\n", "w and h above 0"},
+        {"path,label,x,y,w,h\nimg/a name so long that the box is behind what is shown of a line/which is "
+         "cut/after 80.jpg,1,5,,0,0\n",
+         "manifest line 2: found x 5, no y, w 0, h 0; wanted four numbers"},
+        {"path,label,label\nimg/c.jpg,1,2\n",
+         "manifest line 1: found the column label twice; wanted it once"},
+        {"w,path,x,y,h,label,w\n", "found the column w twice"},
         {"path,label\nimg/\x01.jpg,1\n", "control character"},
+        {"path,label\nimg/c.jpg,\x1b[31mred\n",
+         "manifest line 2: found '?[31mred' as label; wanted a name without control characters"},
+        {"path,label\nimg/c.jpg,\"a\nb\"\n", "found 'a?b' as label; wanted a name without"},
+        {"path,label,group\nimg/c.jpg,1,a\x7f\n", "found 'a?' as group; wanted a name without"},
+        {"path,label,superclass\nimg/c.jpg,1,\x01\n", "found '?' as superclass; wanted a name without"},
     };
     for (size_t i = 0; i < N_ROWS(bad); i++) {
         put_text(in_folder("list/bad.csv"), bad[i].text);
@@ -582,6 +594,15 @@ static void test_groups(void **state) {
     assert_non_null(strstr(err.message, "join into 1; wanted at least one for each of 2 folds"));
     assert_int_equal(kith_dataset_split_first(set, 2, &err), KITH_EINVAL);
     assert_non_null(strstr(err.message, "the group 'session 0' is in train and, with "));
+    kith_dataset_free(set);
+    /* One group over all classes leaves none for the test. */
+    put_text(in_folder("groups/free.csv"), "path,label,group\nx.jpg,a,g\nx.jpg,b,g\nx.jpg,c,\n");
+    kith_dataset_free(open_and_listen(in_folder("groups/free.csv")));
+    assert_string_equal(log_lines, "");
+    put_text(in_folder("groups/one.csv"), "path,label,group\nx.jpg,a,g\nx.jpg,b,g\nx.jpg,b,h\nx.jpg,c,h\n");
+    set = open_and_listen(in_folder("groups/one.csv"));
+    assert_whole(set, 0, 0);
+    assert_non_null(strstr(log_lines, "groups join all 3 classes into one: no class can be held out"));
     kith_dataset_free(set);
     put_text(in_folder("groups/parted.csv"),
              "path,label,split,group\nx.jpg,a,train,g\nx.jpg,b,test,h\nx.jpg,a,test,g\n");

@@ -78,6 +78,8 @@ static void test_labels(void **state) {
     assert_int_equal(kith_dataset_class_count(set, 1), 2);
     assert_string_equal(kith_dataset_item(set, 3).path, in_folder("labels.tar/sub/0003.jpg"));
     assert_string_equal(kith_dataset_unread_kinds(set), "1 GIF, 2 images without a label");
+    assert_non_null(
+        strstr(kith_dataset_unread(set, 2), "0006.jpg: no usable label beside it (.cls or .json)"));
     kith_scan scan;
     kith_error err = {0};
     assert_ok(kith_dataset_scan(set, true, NULL, NULL, &scan, &err), &err);
@@ -215,6 +217,11 @@ static void test_damaged(void **state) {
     tar_add(&t, "link.jpg", '2', NULL, 0);
     tar_add_text(&t, "1.cls", "a");
     add_image(&t, "1.jpg");
+    char huge[4201];
+    memset(huge, 'h', sizeof huge);
+    memcpy(huge + 4196, ".jpg", 5);
+    tar_add_pax(&t, "path", huge);
+    add_image(&t, "cut");
     tar_add_text(&t, "2.cls", "a\tb");
     add_image(&t, "2.jpg");
     put_tar(in_folder("odd.tar"), &t);
@@ -222,7 +229,8 @@ static void test_damaged(void **state) {
     assert_int_equal(kith_dataset_count(set), 1);
     assert_string_equal(
         kith_dataset_unread_kinds(set),
-        "1 name that cannot be kept, 1 link or special file in a tar file, 1 image without a label");
+        "2 names that cannot be kept, 1 link or special file in a tar file, 1 image without a label");
+    assert_non_null(strstr(kith_dataset_unread(set, 2), "odd.tar/hhh"));
     kith_dataset_free(set);
 }
 

@@ -92,6 +92,7 @@ static void test_odd_names(void **state) {
     assert_non_null(huge);
     memset(huge, 'h', 6000);
     huge[6000] = '\0';
+    memcpy(huge + 5995, "x.jpg", 5);
     tar_add_pax(&t, "path", huge);
     tar_add_text(&t, "cut", "x");
     tar_end(&t);
@@ -102,7 +103,10 @@ static void test_odd_names(void **state) {
     for (size_t i = 0; i < N_ROWS(plain); i++) {
         if (next(w).is_odd) fail_msg("'%s' is refused", plain[i]);
     }
-    assert_true(next(w).is_odd);
+    const ki_tar_entry last = next(w);
+    assert_true(last.is_odd);
+    assert_int_equal(strlen(last.name), KI_TAR_MOST_NAME);
+    assert_string_equal(last.name + KI_TAR_MOST_NAME - 6, "hx.jpg");
     assert_end(w);
     free(huge);
     free(w);

@@ -423,7 +423,18 @@ static void test_nan_rows_and_empty_input(void **state) {
     snprintf(z, sizeof z, "%s/z.npy", testing_folder());
     assert_ok(kith_npy_write(z, &all, &err), &err);
     assert_int_equal(run("%s eval -e %s -y %s --gallery %s", testing_program(), x, z, y), 1);
-    assert_holds("the gallery is empty");
+    assert_holds("y.npy holds no rows: the gallery is empty (wanted row numbers, or a mask");
+    assert_one_line_of(output);
+    assert_int_equal(run("%s eval -e %s -y %s --query %s", testing_program(), x, z, y), 1);
+    assert_holds("y.npy holds no rows: there are no queries (wanted row numbers, or a mask");
+    assert_one_line_of(output);
+    char none_of[512];
+    snprintf(none_of, sizeof none_of, "%s/none.npy", testing_folder());
+    write_rows(none_of, 0, 1);
+    assert_int_equal(run("%s eval --query %s --query-labels %s --gallery %s --gallery-labels %s",
+                         testing_program(), x, z, none_of, y),
+                     1);
+    assert_holds("none.npy holds no rows: the gallery is empty (wanted embeddings of");
     assert_one_line_of(output);
     write_rows(x, 0, 1);
     assert_int_equal(run("%s eval -e %s -y %s", testing_program(), x, y), 1);
@@ -457,6 +468,33 @@ static void test_model_and_saved_embeddings_agree(void **state) {
         run("%s eval --backbone convnet4 --data %s/set --resize huge", testing_program(), folder), 1);
     assert_holds("resize is 'huge'");
     assert_one_line_of(output);
+}
+
+/* A manifest may leave nobody to look for, or nobody who looks. */
+static void test_roles_of_one_kind(void **state) {
+    (void)state;
+    static const struct {
+        const char *role, *wanted;
+    } rows[] = {
+        {"query",
+         "list.csv: every image is of the role query: the gallery is empty (wanted images whose role"},
+        {"gallery", "list.csv: every image is of the role gallery: there are no queries (wanted images"},
+    };
+    const char *folder = testing_folder();
+    assert_int_equal(run("%s synth %s/roles --classes 12 --images 6 --size 32", testing_program(), folder),
+                     0);
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_int_equal(
+            run("cd %s && echo path,label,split,role >list.csv && for f in roles/*/0000[01].png; do "
+                "echo $f,$(basename $(dirname $f)),test,%s; done >>list.csv",
+                folder, rows[i].role),
+            0);
+        assert_int_equal(run("cd %s && %s eval --backbone convnet4 --data list.csv --resize none", folder,
+                             testing_program()),
+                         1);
+        assert_holds(rows[i].wanted);
+        assert_one_line_of(output);
+    }
 }
 
 static void test_bench_prints_json(void **state) {
@@ -509,6 +547,7 @@ int main(void) {
         cmocka_unit_test(test_mistakes_are_one_line),
         cmocka_unit_test(test_nan_rows_and_empty_input),
         cmocka_unit_test(test_model_and_saved_embeddings_agree),
+        cmocka_unit_test(test_roles_of_one_kind),
         cmocka_unit_test(test_bench_prints_json),
         cmocka_unit_test(test_map_draws),
     };

@@ -221,6 +221,7 @@ static void test_bad_input_is_named(void **state) {
     in.n_gallery = 0;
     assert_int_equal(kith_retrieval_run(&in, &options, &r, &err), KITH_EINVAL);
     assert_string_equal(err.message, "the gallery is empty; wanted at least 1 row");
+    assert_string_equal(err.hint, "give the rows of queries and gallery, or neither: then all rows are both");
     in.n_gallery = 3;
     assert_int_equal(kith_retrieval_run(&in, &options, &r, &err), KITH_EINVAL);
     assert_string_equal(err.message, "gallery: row 0 is given twice (entries 0 and 2)");

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/table.h"
 
@@ -12,8 +13,24 @@ typedef struct columns {
     int path, label, split, role, group, super, box[4];
 } columns;
 
+static const char *const box_names[4] = {"x", "y", "w", "h"};
+
+/* Of columns that are passed over any number may have one name. */
+static kith_status check_once(const ki_table *t, kith_error *err) {
+    static const char *const names[] = {"path", "label", "split", "role",  "x",
+                                        "y",    "w",     "h",     "group", "superclass"};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        const int first = ki_table_column(t, names[k]);
+        for (size_t i = (size_t)(first + 1); first >= 0 && i < t->n_fields; i++) {
+            if (ki_text_is(t->field[i], names[k]))
+                return ki_fail(err, KITH_EFORMAT, "%s line %jd: found the column %s twice; wanted it once",
+                               t->lines.name, (intmax_t)t->lines.number, names[k]);
+        }
+    }
+    return KITH_OK;
+}
+
 static kith_status read_header(ki_table *t, columns *ret, kith_error *err) {
-    static const char *const box[4] = {"x", "y", "w", "h"};
     bool more = false;
     KI_TRY(ki_table_next(t, &more, err));
     if (!more)
@@ -26,9 +43,10 @@ static kith_status read_header(ki_table *t, columns *ret, kith_error *err) {
                      .super = ki_table_column(t, "superclass")};
     if (ret->path < 0 || ret->label < 0)
         return ki_lines_fail(&t->lines, t->line, "a header with the columns path and label", err);
+    KI_TRY(check_once(t, err));
     int n_box = 0;
     for (int i = 0; i < 4; i++) {
-        ret->box[i] = ki_table_column(t, box[i]);
+        ret->box[i] = ki_table_column(t, box_names[i]);
         n_box += ret->box[i] >= 0;
     }
     if (n_box != 0 && n_box != 4) return ki_lines_fail(&t->lines, t->line, "all of x, y, w, h or none", err);
@@ -49,22 +67,53 @@ static bool role_of(ki_text text, uint8_t *ret) {
     return false;
 }
 
+/* The line alone may be cut off before the field. */
+static kith_status fail_field(const ki_table *t, const char *column, ki_text found, const char *wanted,
+                              kith_error *err) {
+    return ki_fail(err, KITH_EFORMAT, "%s line %jd: found '%.*s' as %s; wanted %s", t->lines.name,
+                   (intmax_t)t->lines.number, found.n > 80 ? 80 : (int)found.n, found.s, column, wanted);
+}
+
+static kith_status fail_box(const ki_table *t, const columns *at, kith_error *err) {
+    char found[200] = "";
+    for (int i = 0, n = 0; i < 4; i++) {
+        const ki_text text = ki_table_field(t, at->box[i]);
+        const char *before = text.n ? "" : "no ", *blank = text.n ? " " : "";
+        n += ki_snprintf(found + n, sizeof found - (size_t)n, "%s%s%s%s%.*s", i ? ", " : "", before,
+                         box_names[i], blank, text.n > 30 ? 30 : (int)text.n, text.s);
+    }
+    return ki_fail(err, KITH_EFORMAT,
+                   "%s line %jd: found %s; wanted four numbers as x, y, w, h, w and h above 0", t->lines.name,
+                   (intmax_t)t->lines.number, found);
+}
+
+/* Names are shown on terminals and pages; folders with such names are not read, either. */
+static kith_status check_name(const ki_table *t, const char *column, ki_text name, kith_error *err) {
+    for (size_t i = 0; i < name.n; i++) {
+        if ((unsigned char)name.s[i] < 0x20 || name.s[i] == 0x7f)
+            return fail_field(t, column, name, "a name without control characters", err);
+    }
+    return KITH_OK;
+}
+
 static kith_status read_row(kith_dataset *set, const char *folder, const ki_table *t, const columns *at,
                             kith_error *err) {
     const ki_text path = ki_table_field(t, at->path), label_text = ki_table_field(t, at->label);
     if (path.n == 0 || label_text.n == 0) return ki_lines_fail(&t->lines, t->line, "a path and a label", err);
+    const ki_text super = ki_table_field(t, at->super), group = ki_table_field(t, at->group);
+    KI_TRY(check_name(t, "label", label_text, err));
+    KI_TRY(check_name(t, "superclass", super, err));
+    KI_TRY(check_name(t, "group", group, err));
     kith_split split = KITH_SPLIT_TRAIN;
-    if (at->split >= 0 && !split_of(ki_table_field(t, at->split), &split))
-        return ki_lines_fail(&t->lines, t->line, "train, validation or test as split", err);
+    const ki_text split_text = ki_table_field(t, at->split), role = ki_table_field(t, at->role);
+    if (at->split >= 0 && !split_of(split_text, &split))
+        return fail_field(t, "split", split_text, "train, validation or test", err);
     int32_t label = 0;
     ki_item *item = NULL;
     KI_TRY(ki_dataset_class(set, label_text.s, label_text.n, &label, err));
     KI_TRY(ki_dataset_add(set, folder, path.s, path.n, label, split, &item, err));
-    if (!role_of(ki_table_field(t, at->role), &item->role))
-        return ki_lines_fail(&t->lines, t->line, "query, gallery or both as role", err);
-    const ki_text super = ki_table_field(t, at->super);
+    if (!role_of(role, &item->role)) return fail_field(t, "role", role, "query, gallery or both", err);
     if (super.n) KI_TRY(ki_dataset_super_class(set, label, super.s, super.n, err));
-    const ki_text group = ki_table_field(t, at->group);
     if (group.n) {
         int32_t number = 0;
         KI_TRY(ki_dataset_group(set, group.s, group.n, &number, err));
@@ -75,7 +124,7 @@ static kith_status read_row(kith_dataset *set, const char *folder, const ki_tabl
         double value = 0;
         if (!ki_text_double(ki_table_field(t, at->box[i]), &value) || !(value > -1e6 && value < 1e6) ||
             (i >= 2 && value <= 0))
-            return ki_lines_fail(&t->lines, t->line, "four numbers as x, y, w, h, w and h above 0", err);
+            return fail_box(t, at, err);
         item->box[i] = (float)value;
     }
     item->has_box = true;

@@ -1,6 +1,7 @@
 /* Groups: items that must not be parted between training, validation and test, such as the photos of one session. Classes that share a
  * group are one unit: they are held out together. */
 #include "base/alloc.h"
+#include "base/log.h"
 #include "data/dataset/dataset.h"
 
 int64_t kith_dataset_n_groups(const kith_dataset *set) { return set ? set->n_groups : 0; }
@@ -82,6 +83,11 @@ kith_status ki_dataset_halve(kith_dataset *set, kith_error *err) {
         trains[c] = true;
         n_so_far += size[c];
     }
+    if (n > 1 && n_so_far == n)
+        ki_log(KITH_LOG_WARNING,
+               "%s: groups join all %d classes into one: no class can be held out for the test; add a column "
+               "split, or leave out the groups that reach over classes",
+               set->root, (int)n);
     for (size_t i = 0; i < set->n_items; i++)
         set->item[i].split = trains[unit[set->item[i].label]] ? KITH_SPLIT_TRAIN : KITH_SPLIT_TEST;
 done:

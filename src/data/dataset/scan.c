@@ -104,6 +104,22 @@ static kith_status collect(const scan *s, int64_t n, int32_t *w, int32_t *h, kit
     return KITH_OK;
 }
 
+/* A tar file that is damaged or missing is one bad file, however many images it held. */
+static kith_status collect_shards(const ki_unread *unread, kith_scan *out, kith_error *err) {
+    out->n_bad += unread->n_of[KI_UNREAD_SHARD];
+    for (int64_t i = 0; i < ki_unread_n_shards(unread) && out->n_named < KITH_SCAN_NAMED; i++) {
+        char *path = ki_strdup(unread->shard[i].path), *why = ki_strdup(unread->shard[i].why);
+        if (!path || !why) {
+            ki_free(path);
+            ki_free(why);
+            return ki_fail_memory(err, 0, "the list of unreadable files");
+        }
+        out->bad[out->n_named] = path;
+        out->why[out->n_named++] = why;
+    }
+    return KITH_OK;
+}
+
 static void release_round(finding *found, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         ki_free(found[i].why);
@@ -136,6 +152,7 @@ kith_status kith_dataset_scan(const kith_dataset *set, bool decode, kith_progres
             goto done;
         }
     }
+    KI_CHECK(collect_shards(&set->unread, &out, err));
     order(w, out.n_read, out.width);
     order(h, out.n_read, out.height);
     *ret_scan = out;

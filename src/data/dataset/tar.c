@@ -106,7 +106,8 @@ static bool is_litter(const char *name) {
 
 static kith_status note(reading *r, ki_unread_kind kind, const char *name, kith_error *err) {
     ki_path path;
-    const bool fits = ki_path_print(&path, NULL, "%s/%s", r->shard, name) == KITH_OK;
+    const bool fits = ki_path_print(&path, NULL, "%s/%s", r->shard, name) == KITH_OK ||
+                      ki_path_print(&path, NULL, "%s/%.100s …", r->shard, name) == KITH_OK;
     return ki_unread_add(&r->set->unread, &r->set->arena, kind, fits ? path.s : r->shard, err);
 }
 

@@ -39,7 +39,7 @@ static const struct {
     [KI_UNREAD_MEMBER] = {NULL, "link or special file in a tar file", "links or special files in tar files",
                           "a link, a device or a sparse file"},
     [KI_UNREAD_LABEL] = {NULL, "image without a label", "images without a label",
-                         "there is no .cls and no .json with a label beside it"},
+                         "no usable label beside it (.cls or .json)"},
     [KI_UNREAD_SHARD] = {NULL, "damaged or missing tar file", "damaged or missing tar files", "damaged"},
 };
 
@@ -84,7 +84,8 @@ kith_status ki_unread_add(ki_unread *u, ki_arena *arena, ki_unread_kind kind, co
 
 kith_status ki_unread_add_why(ki_unread *u, ki_arena *arena, ki_unread_kind kind, const char *path,
                               const char *reason, kith_error *err) {
-    if (u->n < KI_MOST_UNREAD_NAMED) {
+    const bool is_shard = kind == KI_UNREAD_SHARD && u->n_of[kind] < KI_MOST_UNREAD_NAMED;
+    if (u->n < KI_MOST_UNREAD_NAMED || is_shard) {
         ki_buffer line = {.err = err};
         kith_error why = {0};
         put_path(&line, path);
@@ -95,13 +96,24 @@ kith_status ki_unread_add_why(ki_unread *u, ki_arena *arena, ki_unread_kind kind
         else if (ki_heif_open(&why) != KITH_OK)
             ki_buffer_put(&line, ": %s", why.message);
         ki_buffer_add(&line, "", 1);
-        u->name[u->n] = line.status == KITH_OK ? ki_arena_strdup(arena, line.data) : NULL;
+        const char *name = line.status == KITH_OK ? ki_arena_strdup(arena, line.data) : NULL;
         ki_buffer_release(&line);
-        if (!u->name[u->n]) return ki_fail_memory(err, strlen(path), "a file name");
+        if (!name) return ki_fail_memory(err, strlen(path), "a file name");
+        if (u->n < KI_MOST_UNREAD_NAMED) u->name[u->n] = name;
+        if (is_shard) {
+            ki_unread_shard *shard = &u->shard[u->n_of[kind]];
+            *shard = (ki_unread_shard){.path = ki_arena_strdup(arena, path), .why = name};
+            if (!shard->path) return ki_fail_memory(err, strlen(path), "a file name");
+        }
     }
     u->n++;
     u->n_of[kind]++;
     return KITH_OK;
+}
+
+int64_t ki_unread_n_shards(const ki_unread *u) {
+    const int64_t n = u->n_of[KI_UNREAD_SHARD];
+    return n < KI_MOST_UNREAD_NAMED ? n : KI_MOST_UNREAD_NAMED;
 }
 
 bool ki_unread_has_formats(const ki_unread *u) {

@@ -32,11 +32,16 @@ typedef enum ki_unread_kind {
     KI_N_UNREAD,
 } ki_unread_kind;
 
+typedef struct ki_unread_shard {
+    const char *path, *why; /* why: "PATH: why", in one line */
+} ki_unread_shard;
+
 /* Zero-initialise. */
 typedef struct ki_unread {
     int64_t n, n_of[KI_N_UNREAD];
-    const char *name[KI_MOST_UNREAD_NAMED]; /* "PATH: why", in one line */
-    const char *kinds;                      /* "3 raw files, 1 video"; "" before ki_unread_finish */
+    const char *name[KI_MOST_UNREAD_NAMED];      /* "PATH: why", in one line */
+    ki_unread_shard shard[KI_MOST_UNREAD_NAMED]; /* the first tar files of these: they are errors */
+    const char *kinds;                           /* "3 raw files, 1 video"; "" before ki_unread_finish */
 } ki_unread;
 
 /* Is the name's ending, in any case, one of the words? */
@@ -50,6 +55,8 @@ kith_status ki_unread_add(ki_unread *unread, ki_arena *arena, ki_unread_kind kin
 /* The same with a reason of its own, which may be NULL. */
 kith_status ki_unread_add_why(ki_unread *unread, ki_arena *arena, ki_unread_kind kind, const char *path,
                               const char *why, kith_error *err);
+/* How many of `shard` are there? */
+int64_t ki_unread_n_shards(const ki_unread *unread);
 /* Are there files of formats that kith never reads? Then it helps to know which are read. */
 bool ki_unread_has_formats(const ki_unread *unread);
 /* All are there: makes `kinds`. */
