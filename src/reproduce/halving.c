@@ -8,6 +8,15 @@
 #include "reproduce/grid.h"
 #include "reproduce/one_run.h"
 
+/* The score that decides, of a result. */
+static kith_status read_score(const ki_outcome *there, const char *path, const char *by, double *ret_score,
+                              kith_error *err) {
+    *ret_score = ki_outcome_real(there, "validation", by);
+    if (!isnan(*ret_score)) return KITH_OK;
+    ki_fail(err, KITH_EFORMAT, "%s has no %s of validation classes, which decides about its grid", path, by);
+    return ki_hint(err, KITH_EFORMAT, "remove the file to run it again");
+}
+
 /* What a run of a grid came to: NaN if it failed. *ret_missing: there is no result yet, or it is one of another recipe. */
 static kith_status score_of(const ki_jobs *r, const ki_job *j, double *ret_score, bool *ret_missing,
                             kith_error *err) {
@@ -27,7 +36,7 @@ static kith_status score_of(const ki_jobs *r, const ki_job *j, double *ret_score
     if (ki_is_file("%s", u->result.s)) {
         KI_CHECK(ki_outcome_read(u->result.s, &arena, &there, err));
         *ret_missing = strcmp(there.experiment, u->origin.experiment) != 0;
-        *ret_score = ki_outcome_real(&there, "validation", j->row->in->by);
+        if (!*ret_missing) KI_CHECK(read_score(&there, u->result.s, j->row->in->by, ret_score, err));
     } else {
         *ret_missing = !ki_is_file("%s", u->failure.s);
     }
