@@ -455,6 +455,8 @@ static void test_grid(void **state) {
     assert_non_null(strstr(page, "| 1 | `1e-5` | `{name: binomial, beta: 40}` | "));
     assert_non_null(strstr(page, "| 4 | `1e-2` | `contrastive` | "));
     assert_non_null(strstr(page, "\nThe best: `--set 'optim.lr="));
+    assert_null(strstr(page, "`--set optim.steps"));
+    assert_null(strstr(page, "several seeds"));
     assert_null(strstr(result, "\"test\"")); /* nobody has looked at them */
     free(page);
     free(result);
