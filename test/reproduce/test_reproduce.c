@@ -492,6 +492,7 @@ static void test_halving(void **state) {
     char *page = tiny_read(".", "halving.md");
     assert_non_null(strstr(page, "| | optim.lr | objective.loss | 2 | 4 | 8 |\n"));
     assert_non_null(strstr(page, "\n48 steps were taken; all combinations to the end take 64 (75 %).\n"));
+    assert_non_null(strstr(page, " `--set optim.epochs=0` `--set optim.steps=8`\n"));
     free(page);
     assert_int_equal(grid("halving", ""), 0);
     wants("24 runs: 0 done, 14 had a result");
@@ -709,6 +710,18 @@ static void test_bad_lists(void **state) {
         {"rows: [{name: a, grid: {a.b: [1]}, halving: {steps: [2, 2]}}]\n", "wanted rising numbers"},
         {"rows: [{name: a, grid: {a.b: [1]}, halving: {steps: [2]}}]\n", "wanted 2 to 16 rising numbers"},
         {"rows: [{name: a, grid: {a.b: [1]}, halving: {stops: [2]}}]\n", "did you mean 'steps'?"},
+        {"rows: [{name: a, grid: {optim.steps: [1]}, halving: {steps: [1, 2]}}]\n",
+         "a: grid has optim.steps, which is what halving sets"},
+        {"rows: [{name: a, grid: {optim.epochs: [1]}, halving: {steps: [1, 2]}}]\n", "what halving sets"},
+        {"rows: [{name: a, grid: {seed: [1]}}]\n", "grid has seed; --seeds runs every combination"},
+        {"rows: [{name: a, grid: {seeds: [1]}}]\n", "grid has seeds; --seeds runs every combination"},
+        {"rows: [{name: a, grid: {eval.test: [true]}}]\n", "does not look at the test classes"},
+        {"rows: [{name: a, grid: {eval.watch_test: [true]}}]\n", "does not look at the test classes"},
+        {"rows: [{name: a, grid: {folds: [2]}}]\n", "grid has folds; scores of different validation"},
+        {"rows: [{name: a, grid: {data.fold: [2]}}]\n", "grid has data.fold; scores of different"},
+        {"rows: [{name: a, grid: {data.folds: [2]}}]\n", "grid has data.folds; scores of different"},
+        {"rows: [{name: a, grid: {data.0.validation: [0.1]}}]\n", "scores of different validation classes"},
+        {"rows: [{name: a, grid: {data.split_seed: [1]}}]\n", "scores of different validation classes"},
         {"rows: [{name: a, grid: {a.b: [1]}, by: nmi}]\n", "by is 'nmi'; wanted map_at_r"},
         {"rows: [{name: a, grid: {a.b: [1]}, by: recall.x}]\n", "by is 'recall.x'; wanted map_at_r"},
     };
