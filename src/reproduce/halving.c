@@ -74,26 +74,26 @@ static kith_status mean_score(const ki_jobs *r, const ki_job *of, const ki_list_
     return KITH_OK;
 }
 
-kith_status ki_halving_goes_on(const ki_jobs *r, const ki_job *j, bool *ret_goes_on, ki_job *ret_missing,
-                               kith_error *err) {
+kith_status ki_halving_goes_on(const ki_jobs *r, const ki_job *j, ki_halving_verdict *ret, kith_error *err) {
     const ki_list_grid *g = j->row->in;
     kith_status status = KITH_OK;
     bool *alive = NULL;
     double *score = NULL;
-    *ret_missing = (ki_job){0};
-    *ret_goes_on = true;
+    *ret = (ki_halving_verdict){.goes_on = true};
     if (!g || j->row->rung == 0) return KITH_OK;
     KI_CHECK(ki_alloc_or(&alive, g->n_settings, sizeof *alive, "a grid", err));
     KI_CHECK(ki_zalloc_or(&score, g->n_settings, sizeof *score, "a grid", err));
     for (size_t s = 0; s < g->n_settings; s++) alive[s] = true;
-    for (size_t rung = 0; rung < j->row->rung && !ret_missing->row; rung++) {
-        for (size_t s = 0; s < g->n_settings && !ret_missing->row; s++) {
+    for (size_t rung = 0; rung < j->row->rung && !ret->missing.row; rung++) {
+        for (size_t s = 0; s < g->n_settings && !ret->missing.row; s++) {
             const ki_list_row *row = &g->row[rung * g->n_settings + s];
-            if (alive[s]) KI_CHECK(mean_score(r, j, row, &score[s], ret_missing, err));
+            if (alive[s]) KI_CHECK(mean_score(r, j, row, &score[s], &ret->missing, err));
         }
-        if (!ret_missing->row) ki_grid_halve(g, score, alive);
+        if (ret->missing.row) break;
+        ret->failed |= alive[j->row->setting] && isnan(score[j->row->setting]);
+        ki_grid_halve(g, score, alive);
     }
-    *ret_goes_on = !ret_missing->row && alive[j->row->setting];
+    ret->goes_on = !ret->missing.row && alive[j->row->setting];
 done:
     ki_free(alive);
     ki_free(score);

@@ -318,16 +318,16 @@ static kith_status fail_run(reproduction *r, const ki_run *u, const kith_error *
 /* *ret_is_out: the job is left out of its grid, or has to wait. */
 static kith_status leave_out(reproduction *r, const ki_job *j, bool *ret_is_out, kith_error *err) {
     const ki_jobs jobs = jobs_of(r);
-    ki_job missing = {0};
-    bool is_in = true;
-    KI_TRY(ki_halving_goes_on(&jobs, j, &is_in, &missing, err));
-    *ret_is_out = !is_in;
-    if (is_in) return KITH_OK;
-    char text[200] = "";
-    if (missing.row)
-        ki_snprintf(text, sizeof text, "%s-seed%lld", missing.row->name, (long long)missing.seed);
-    ++*(missing.row ? &r->summary->n_waiting : &r->summary->n_dropped);
-    tell(r, &(kith_reproduce_event){.kind = missing.row ? KITH_REPRODUCE_WAITS : KITH_REPRODUCE_DROPPED,
+    ki_halving_verdict v;
+    KI_TRY(ki_halving_goes_on(&jobs, j, &v, err));
+    *ret_is_out = !v.goes_on;
+    if (v.goes_on) return KITH_OK;
+    char text[200];
+    ki_snprintf(text, sizeof text, "%s with fewer steps", v.failed ? "it failed" : "others did better");
+    if (v.missing.row)
+        ki_snprintf(text, sizeof text, "%s-seed%lld", v.missing.row->name, (long long)v.missing.seed);
+    ++*(v.missing.row ? &r->summary->n_waiting : &r->summary->n_dropped);
+    tell(r, &(kith_reproduce_event){.kind = v.missing.row ? KITH_REPRODUCE_WAITS : KITH_REPRODUCE_DROPPED,
                                     .text = text});
     return KITH_OK;
 }

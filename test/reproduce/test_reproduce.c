@@ -533,6 +533,24 @@ static void test_grids_look_at_no_test_classes(void **state) {
     if (strstr(output, "runs in")) fail_msg("something was run: %s", output);
 }
 
+/* eval as a whole does not bring the test classes back, and a combination that failed is said to have failed. */
+static void test_grids_with_a_failure(void **state) {
+    (void)state;
+    char path[4096];
+    make_list();
+    snprintf(path, sizeof path, "%s/list/halving.yaml", testing_folder());
+    testing_write(
+        path,
+        "rows:\n"
+        "  - {name: g, recipe: plain, set: [data.validation=0.4], grid: {batch.classes: [2, 30], eval: "
+        "[{test: true, every: 0}]}, halving: {keep: 1/2, steps: [2, 4]}}\n");
+    assert_int_equal(grid("fails", "--seeds 1"), 1);
+    wants("g-2-2 seed 0: failed: ");
+    wants("g-2-4 seed 0: it failed with fewer steps\n");
+    wants("4 runs: 2 done, ");
+    make_grids();
+}
+
 /* What decides about a grid is one of the scores that a run writes. */
 static void test_grids_by_a_recall(void **state) {
     (void)state;
@@ -858,6 +876,7 @@ int main(void) {
         cmocka_unit_test(test_halving),
         cmocka_unit_test(test_halving_goes_on),
         cmocka_unit_test(test_grids_look_at_no_test_classes),
+        cmocka_unit_test(test_grids_with_a_failure),
         cmocka_unit_test(test_grids_by_a_recall),
         cmocka_unit_test(test_a_failing_run_is_recorded),
         cmocka_unit_test(test_every_recipe_is_checked_first),
