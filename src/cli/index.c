@@ -67,6 +67,22 @@ static int check_making(const index_request *r, const char *to) {
     return CLI_RUN;
 }
 
+/* An index that is there remembers how its items were embedded; --renew-model embeds them anew. */
+static int check_kept(const index_request *r, index_action action) {
+    const struct {
+        const char *name;
+        bool is_given, is_renewed;
+    } rows[] = {{"views", r->model.views != 0, true},  {"size", r->model.side != 0, true},
+                {"crop", r->model.height != 0, true},  {"resize", r->model.resize != NULL, true},
+                {"pool", r->model.pool != NULL, true}, {"first", r->first > 0, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!rows[i].is_given || (action == index_renew && rows[i].is_renewed)) continue;
+        return cli_misused("index", "--%s is for a new index (-o INDEX)%s; one that is there keeps its own",
+                           rows[i].name, rows[i].is_renewed ? " or --renew-model" : "");
+    }
+    return CLI_RUN;
+}
+
 static int run(index_action action, const index_request *r) {
     kith_error err = {0};
     cli_catch_signals();
@@ -181,8 +197,7 @@ int cmd_index(int argc, char **argv) {
     const index_action action = choose(&r, &a, out, to);
     if (!action) return CLI_USAGE;
     if (action == index_add && r.n_operands == 0) return cli_misused("index", "--add wants files or folders");
-    if (r.first > 0 && !out && !to)
-        return cli_misused("index", "--first is for a new index (-o INDEX); one that is there keeps its own");
-    const int status = action == index_make || action == index_put ? check_making(&r, to) : CLI_RUN;
+    const bool makes = action == index_make || action == index_put;
+    const int status = makes ? check_making(&r, to) : check_kept(&r, action);
     return status == CLI_RUN ? run(action, &r) : status;
 }

@@ -64,7 +64,7 @@ static int on_event(void *user, const kith_reproduce_event *e) {
         case KITH_REPRODUCE_LATE:
             fprintf(stderr, "left for later: it would take about %.0f s\n", e->seconds);
             break;
-        case KITH_REPRODUCE_DROPPED: fprintf(stderr, "others did better with fewer steps\n"); break;
+        case KITH_REPRODUCE_DROPPED: fprintf(stderr, "%s\n", e->text); break;
         case KITH_REPRODUCE_WAITS: fprintf(stderr, "waits for the result of %s\n", e->text); break;
         case KITH_REPRODUCE_BUSY: fprintf(stderr, "another process runs it\n"); break;
         case KITH_REPRODUCE_TRAIN: break;

@@ -11,7 +11,7 @@
 typedef struct arguments {
     search_command c;
     int64_t page;
-    const char *crop;
+    const char *crop, *views;
     bool duplicates;
 } arguments;
 
@@ -80,13 +80,21 @@ static int take_photos(search_command *c) {
     return 128 + cli_stop_signal();
 }
 
+/* "one" and "flips" are views of the query; a number is of what is indexed. */
+static int parse_views(const char *text, search_command *c) {
+    c->search.flips = strcmp(text, "flips") == 0;
+    if (c->search.flips || strcmp(text, "one") == 0) return CLI_RUN;
+    if (kith_parse_int(text, &c->model.views) && c->model.views >= 1 && c->model.views <= 10) return CLI_RUN;
+    return cli_misused("search", "--views is '%.60s'; wanted one, flips or a number from 1 to 10", text);
+}
+
 static int check(const arguments *a) {
     const search_command *c = &a->c;
     if (!kith_photos_are(c->index) && (c->cache || c->model.side || c->model.views))
         return cli_misused("search", "--%s is for a folder of photos; an index says it itself",
                            c->cache        ? "cache"
                            : c->model.side ? "size"
-                                           : "views");
+                                           : "views N");
     const char *dot = c->n_operands > 0 ? strrchr(c->operands[0], '.') : NULL;
     const bool are_rows = c->n_operands == 1 && dot && strcmp(dot, ".npy") == 0;
     const bool has_ids = c->ids.n_items > 0;
@@ -109,13 +117,13 @@ static int check(const arguments *a) {
 }
 
 int cmd_search(int argc, char **argv) {
-    static const char *const views[] = {"one", "flips", NULL}, *const reranks[] = {"none", "qe", "kr", NULL};
+    static const char *const reranks[] = {"none", "qe", "kr", NULL};
     static const kith_rerank_method methods[] = {KITH_RERANK_NONE, KITH_RERANK_EXPANSION,
                                                  KITH_RERANK_RECIPROCAL};
     arguments a = {.page = 1};
     search_command *c = &a.c;
     kith_search_request *s = &c->search;
-    int view = 0, rerank = 0;
+    int rerank = 0;
     kith_model_options_init(&c->model, sizeof c->model);
     kith_search_request_init(s, sizeof *s);
     const cli_option options[] = {
@@ -129,7 +137,11 @@ int cmd_search(int argc, char **argv) {
         CLI_TEXT("crop", "X,Y,W,H", &a.crop, "look for this part of the image only, in pixels"),
         CLI_LIST("and", "IMAGE", &c->also, "something that also looks like this"),
         CLI_LIST("not", "IMAGE", &c->unlike, "and unlike this"),
-        CLI_CHOICE("views", "HOW", &view, views, "flips: the mean of the image and its mirror image"),
+        CLI_TEXT(
+            "views", "HOW|N", &a.views,
+            "flips: the mean of the image and its mirror image; one: the image. N, for a folder of photos: "
+            "the mean of 1 to 10 views of every image, its own and the query's (2: and its mirror image, up "
+            "to 10: and crops at its corners)"),
         CLI_CHOICE("rerank", "HOW", &rerank, reranks,
                    "a better order: qe asks again with the first hits, kr counts shared neighbours (cosine)"),
         CLI_LIST("id", "N", &c->ids,
@@ -145,7 +157,6 @@ int cmd_search(int argc, char **argv) {
             "what embeds photos; default: general, which came with kith. Of an index: where its model lies "
             "now, if it was moved"),
         CLI_INT("size", "N", &c->model.side, 0, 4096, CLI_SIZE_HELP),
-        CLI_INT("views", "N", &c->model.views, 0, 10, CLI_VIEWS_HELP),
         CLI_TEXT("cache", "DIR", &c->cache, CLI_CACHE_HELP),
         CLI_TEXT("device", "NAME", &c->model.device,
                  "what the model runs on, and a search that compares every vector (see kith list devices)"),
@@ -176,10 +187,10 @@ int cmd_search(int argc, char **argv) {
     c->index = c->shown = argv[1];
     c->operands = (const char *const *)(argv + 2);
     c->n_operands = argc - 2;
-    s->flips = view == 1;
     s->rerank = methods[rerank];
     s->offset = (a.page - 1) * s->k;
-    int status = check(&a);
+    int status = a.views ? parse_views(a.views, c) : CLI_RUN;
+    if (status == CLI_RUN) status = check(&a);
     if (status == CLI_RUN && a.crop) {
         status = parse_crop(a.crop, c->crop);
         c->has_crop = true;

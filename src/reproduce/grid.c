@@ -108,6 +108,33 @@ static kith_status read_halving(ki_list *list, const ki_list_row *row, ki_list_g
     return KITH_OK;
 }
 
+static bool begins_with(const char *text, const char *start) {
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* Combinations that differ in these are not compared by the same images and steps, or are compared by chance. */
+static kith_status check_key(const ki_list_row *row, const char *key, kith_error *err) {
+    static const char *const held[] = {"validation", "fold", "folds"};
+    const char *dot = strrchr(key, '.'), *last = dot ? dot + 1 : key;
+    if (row->halving && (strcmp(key, "optim.steps") == 0 || strcmp(key, "optim.epochs") == 0))
+        return ki_fail(err, KITH_EFORMAT, "%s: grid has %s, which is what halving sets; wanted one of them",
+                       row->name, key);
+    if (strcmp(key, "seed") == 0 || strcmp(key, "seeds") == 0)
+        return ki_fail(err, KITH_EFORMAT,
+                       "%s: grid has %s; --seeds runs every combination with several seeds", row->name, key);
+    if (strcmp(key, "eval.test") == 0 || strcmp(key, "eval.watch_test") == 0)
+        return ki_fail(err, KITH_EFORMAT, "%s: grid has %s; a grid does not look at the test classes",
+                       row->name, key);
+    bool holds = strcmp(key, "folds") == 0 || strcmp(key, "data") == 0;
+    for (size_t i = 0; i < sizeof held / sizeof held[0]; i++)
+        holds |= begins_with(key, "data.") && strcmp(last, held[i]) == 0;
+    holds |= begins_with(key, "data.") && begins_with(last, "split");
+    if (!holds) return KITH_OK;
+    return ki_fail(err, KITH_EFORMAT,
+                   "%s: grid has %s; scores of different validation classes cannot be compared", row->name,
+                   key);
+}
+
 static kith_status count_settings(const ki_list_row *row, ki_list_grid *g, kith_error *err) {
     char found[80];
     if (row->grid->kind != KI_VALUE_MAP || row->grid->n_items == 0)
@@ -119,6 +146,7 @@ static kith_status count_settings(const ki_list_row *row, ki_list_grid *g, kith_
         if (v->kind != KI_VALUE_LIST || v->n_items == 0)
             return ki_fail(err, KITH_EFORMAT, "%s: grid.%s is %s; wanted a list of values", row->name, v->key,
                            ki_value_describe(v, found, sizeof found));
+        KI_TRY(check_key(row, v->key, err));
         g->n_settings *= v->n_items;
         if (g->n_settings > MOST_SETTINGS)
             return ki_fail(err, KITH_EFORMAT, "%s: the grid has more than %d combinations", row->name,
@@ -155,7 +183,7 @@ static kith_status add_set(ki_list *list, ki_value *sets, const char *text, kith
     return KITH_OK;
 }
 
-/* What the row says, no test classes, the steps, the values. */
+/* What the row says, the values, the steps, and after all of them: no test classes. */
 static kith_status make_sets(ki_list *list, const ki_list_row *row, const ki_list_grid *g, size_t setting,
                              size_t rung, const ki_value **ret, kith_error *err) {
     ki_value *sets = ki_value_new(&list->arena, KI_VALUE_LIST, NULL);
@@ -164,8 +192,6 @@ static kith_status make_sets(ki_list *list, const ki_list_row *row, const ki_lis
         if (v->kind != KI_VALUE_SCALAR) return fail_grid(row, err, "set has a value that is no text");
         KI_TRY(add_set(list, sets, v->text, err));
     }
-    KI_TRY(add_set(list, sets, "eval.test=false", err));
-    KI_TRY(add_set(list, sets, "eval.watch_test=false", err));
     for (size_t k = 0; k < g->n_keys; k++)
         KI_TRY(add_set(list, sets,
                        ki_arena_printf(&list->arena, "%s=%s", g->key[k], g->value[setting * g->n_keys + k]),
@@ -175,6 +201,8 @@ static kith_status make_sets(ki_list *list, const ki_list_row *row, const ki_lis
         KI_TRY(add_set(list, sets,
                        ki_arena_printf(&list->arena, "optim.steps=%lld", (long long)g->steps[rung]), err));
     }
+    KI_TRY(add_set(list, sets, "eval.test=false", err));
+    KI_TRY(add_set(list, sets, "eval.watch_test=false", err));
     *ret = sets;
     return KITH_OK;
 }

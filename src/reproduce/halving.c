@@ -8,6 +8,15 @@
 #include "reproduce/grid.h"
 #include "reproduce/one_run.h"
 
+/* The score that decides, of a result. */
+static kith_status read_score(const ki_outcome *there, const char *path, const char *by, double *ret_score,
+                              kith_error *err) {
+    *ret_score = ki_outcome_real(there, "validation", by);
+    if (!isnan(*ret_score)) return KITH_OK;
+    ki_fail(err, KITH_EFORMAT, "%s has no %s of validation classes, which decides about its grid", path, by);
+    return ki_hint(err, KITH_EFORMAT, "remove the file to run it again");
+}
+
 /* What a run of a grid came to: NaN if it failed. *ret_missing: there is no result yet, or it is one of another recipe. */
 static kith_status score_of(const ki_jobs *r, const ki_job *j, double *ret_score, bool *ret_missing,
                             kith_error *err) {
@@ -27,7 +36,7 @@ static kith_status score_of(const ki_jobs *r, const ki_job *j, double *ret_score
     if (ki_is_file("%s", u->result.s)) {
         KI_CHECK(ki_outcome_read(u->result.s, &arena, &there, err));
         *ret_missing = strcmp(there.experiment, u->origin.experiment) != 0;
-        *ret_score = ki_outcome_real(&there, "validation", j->row->in->by);
+        if (!*ret_missing) KI_CHECK(read_score(&there, u->result.s, j->row->in->by, ret_score, err));
     } else {
         *ret_missing = !ki_is_file("%s", u->failure.s);
     }
@@ -65,26 +74,26 @@ static kith_status mean_score(const ki_jobs *r, const ki_job *of, const ki_list_
     return KITH_OK;
 }
 
-kith_status ki_halving_goes_on(const ki_jobs *r, const ki_job *j, bool *ret_goes_on, ki_job *ret_missing,
-                               kith_error *err) {
+kith_status ki_halving_goes_on(const ki_jobs *r, const ki_job *j, ki_halving_verdict *ret, kith_error *err) {
     const ki_list_grid *g = j->row->in;
     kith_status status = KITH_OK;
     bool *alive = NULL;
     double *score = NULL;
-    *ret_missing = (ki_job){0};
-    *ret_goes_on = true;
+    *ret = (ki_halving_verdict){.goes_on = true};
     if (!g || j->row->rung == 0) return KITH_OK;
     KI_CHECK(ki_alloc_or(&alive, g->n_settings, sizeof *alive, "a grid", err));
     KI_CHECK(ki_zalloc_or(&score, g->n_settings, sizeof *score, "a grid", err));
     for (size_t s = 0; s < g->n_settings; s++) alive[s] = true;
-    for (size_t rung = 0; rung < j->row->rung && !ret_missing->row; rung++) {
-        for (size_t s = 0; s < g->n_settings && !ret_missing->row; s++) {
+    for (size_t rung = 0; rung < j->row->rung && !ret->missing.row; rung++) {
+        for (size_t s = 0; s < g->n_settings && !ret->missing.row; s++) {
             const ki_list_row *row = &g->row[rung * g->n_settings + s];
-            if (alive[s]) KI_CHECK(mean_score(r, j, row, &score[s], ret_missing, err));
+            if (alive[s]) KI_CHECK(mean_score(r, j, row, &score[s], &ret->missing, err));
         }
-        if (!ret_missing->row) ki_grid_halve(g, score, alive);
+        if (ret->missing.row) break;
+        ret->failed |= alive[j->row->setting] && isnan(score[j->row->setting]);
+        ki_grid_halve(g, score, alive);
     }
-    *ret_goes_on = !ret_missing->row && alive[j->row->setting];
+    ret->goes_on = !ret->missing.row && alive[j->row->setting];
 done:
     ki_free(alive);
     ki_free(score);

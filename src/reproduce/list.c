@@ -187,8 +187,9 @@ static kith_status check_row(const ki_list *list, size_t i, kith_error *err) {
                        r->name);
     if (*r->table && !ki_list_table_of(list, r))
         return ki_fail(err, KITH_EFORMAT, "%s: there is no table %s", r->name, r->table);
-    if (strncmp(r->by, "recall.", 7) != 0 && strcmp(r->by, "map_at_r") != 0 &&
-        strcmp(r->by, "r_precision") != 0)
+    int64_t k = 0;
+    const bool is_recall = strncmp(r->by, "recall.", 7) == 0 && ki_parse_whole(r->by + 7, &k) && k > 0;
+    if (!is_recall && strcmp(r->by, "map_at_r") != 0 && strcmp(r->by, "r_precision") != 0)
         return ki_fail(err, KITH_EFORMAT, "%s: by is '%.40s'; wanted map_at_r, r_precision or recall.K",
                        r->name, r->by);
     KI_TRY(check_texts(r->set, "set", r->name, err));

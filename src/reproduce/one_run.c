@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/text.h"
 #include "reproduce/grid.h"
 
@@ -65,8 +66,28 @@ static bool holds_out(const ki_value *data) {
            (split && split->kind == KI_VALUE_SCALAR && *split->text);
 }
 
+/* Is the score that decides among those that a run writes? */
+static kith_status check_by(const ki_recipe *recipe, const char *by, kith_error *err) {
+    ki_buffer has = {.err = err};
+    char name[40];
+    bool is_there = strncmp(by, "recall.", 7) != 0;
+    for (int64_t i = 0; i < recipe->n_k; i++) {
+        ki_snprintf(name, sizeof name, "recall.%lld", (long long)recipe->k[i]);
+        is_there |= strcmp(name, by) == 0;
+        ki_buffer_put(&has, "%s%lld", i ? ", " : "", (long long)recipe->k[i]);
+    }
+    ki_buffer_add(&has, "", 1);
+    kith_status status = has.status;
+    if (status == KITH_OK && !is_there)
+        status =
+            ki_fail(err, KITH_EINVAL, "by is '%.40s', and eval.k is [%s]; wanted one of these", by, has.data);
+    ki_buffer_release(&has);
+    return status;
+}
+
 /* A grid looks at validation classes only. */
-static kith_status check_grid_recipe(const ki_recipe *recipe, kith_error *err) {
+static kith_status check_grid_recipe(const ki_recipe *recipe, const char *by, kith_error *err) {
+    KI_TRY(check_by(recipe, by, err));
     if (recipe->eval.test || recipe->eval.watch_test)
         return ki_fail(
             err, KITH_EINVAL,
@@ -110,7 +131,7 @@ static kith_status open_run(const ki_jobs *r, ki_run *u, kith_error *err) {
     KI_TRY(ki_recipe_read(&(ki_recipe_source){.path = path.s, .sets = u->set, .n_sets = u->n_sets},
                           &u->recipe, err));
     KI_TRY(check_recipe(u->recipe, err));
-    if (row->in) KI_TRY(check_grid_recipe(u->recipe, err));
+    if (row->in) KI_TRY(check_grid_recipe(u->recipe, row->in->by, err));
     KI_TRY(kith_file_hash(path.s, u->origin.recipe_hash, err));
     KI_TRY(hash_experiment(u, path.s, err));
     /* A folder of its own for every recipe: an interrupted run is resumed only when it is this one. */

@@ -39,9 +39,14 @@ typedef struct ki_run {
 /* Read the recipe and check it. ki_recipe_free(recipe) and whatever is claimed are the caller's, also after a failure. */
 kith_status ki_run_open(const ki_jobs *jobs, const ki_job *job, ki_run *ret_run, kith_error *err);
 
-/* halving.c: is the job's combination among those of its grid that go on to its round, by the results there are?
- * ret_missing: a result that would have to be known; its row is NULL when there is none. Jobs of no grid always go on. */
-kith_status ki_halving_goes_on(const ki_jobs *jobs, const ki_job *job, bool *ret_goes_on, ki_job *ret_missing,
+/* halving.c: does the job's combination go on to its round, by the results there are? */
+typedef struct ki_halving_verdict {
+    bool goes_on;   /* jobs of no grid always do */
+    bool failed;    /* it does not because a run of it failed */
+    ki_job missing; /* a result that would have to be known; its row is NULL when there is none */
+} ki_halving_verdict;
+
+kith_status ki_halving_goes_on(const ki_jobs *jobs, const ki_job *job, ki_halving_verdict *ret,
                                kith_error *err);
 
 #endif

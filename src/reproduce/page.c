@@ -121,6 +121,14 @@ static kith_status put_gains(const page *p, kith_error *err) {
     return status;
 }
 
+/* Rows of grids have no gains and no orders. */
+static bool has_grids_alone(const ki_list *list) {
+    for (size_t i = 0; i < list->n_rows; i++) {
+        if (!list->row[i].in) return false;
+    }
+    return true;
+}
+
 static kith_status put_head(const page *p, kith_error *err) {
     ki_buffer *to = p->to;
     ki_buffer_put(to, "# Reproduction: %s\n\n", p->list.title);
@@ -159,7 +167,7 @@ static kith_status put_head(const page *p, kith_error *err) {
             "* R@1 moves by %.2f from seed to seed (standard deviation, pooled over the rows with several "
             "seeds, %d degrees of freedom); gains and orders are judged by it\n",
             100 * p->noise.deviation, p->noise.freedom);
-    else if (n_results(p) > 0)
+    else if (n_results(p) > 0 && !has_grids_alone(&p->list))
         ki_buffer_put(
             to,
             "* no row has several seeds yet: gains and orders are judged by bootstrap intervals over "

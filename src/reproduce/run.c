@@ -109,10 +109,32 @@ static kith_status add_pass(reproduction *r, const ki_list_pass *pass, size_t nu
     return KITH_OK;
 }
 
+static ki_jobs jobs_of(const reproduction *r) {
+    return (ki_jobs){
+        .options = r->options, .at = &r->at, .list = &r->list, .job = r->job, .n_jobs = r->n_jobs};
+}
+
+/* Every recipe is opened before the first run: a mistake in the last is not found after hours. */
+static kith_status check_recipes(const reproduction *r, kith_error *err) {
+    const ki_jobs jobs = jobs_of(r);
+    ki_run *u = NULL;
+    kith_status status = KITH_OK;
+    for (size_t i = 0; i < r->n_jobs && status == KITH_OK; i++) {
+        bool is_first = true;
+        for (size_t j = 0; j < i; j++) is_first &= r->job[j].row != r->job[i].row;
+        if (!is_first) continue;
+        KI_TRY(ki_zalloc_or(&u, 1, sizeof *u, "a run", err));
+        status = ki_run_open(&jobs, &r->job[i], u, err);
+        if (status != KITH_OK) ki_prefix(err, status, "%s", r->job[i].row->name);
+        ki_recipe_free(u->recipe);
+        ki_free(u);
+    }
+    return status;
+}
+
 static kith_status plan(reproduction *r, kith_error *err) {
     for (size_t i = 0; i < r->list.n_passes; i++) KI_TRY(add_pass(r, &r->list.pass[i], i, err));
     if (r->list.n_passes == 0) KI_TRY(add_pass(r, NULL, 0, err));
-    r->summary->n = (int)r->n_jobs;
     if (r->n_jobs > 0) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "no row of %s matches '%.80s'", r->options->list,
             r->options->only ? r->options->only : "*");
@@ -120,11 +142,6 @@ static kith_status plan(reproduction *r, kith_error *err) {
 }
 
 /* ---- one run ---- */
-
-static ki_jobs jobs_of(const reproduction *r) {
-    return (ki_jobs){
-        .options = r->options, .at = &r->at, .list = &r->list, .job = r->job, .n_jobs = r->n_jobs};
-}
 
 /* A run is one process's from before it is looked for until its result is there. *ret_is_mine false: another's. */
 static kith_status claim(ki_run *u, bool *ret_is_mine, kith_error *err) {
@@ -301,16 +318,16 @@ static kith_status fail_run(reproduction *r, const ki_run *u, const kith_error *
 /* *ret_is_out: the job is left out of its grid, or has to wait. */
 static kith_status leave_out(reproduction *r, const ki_job *j, bool *ret_is_out, kith_error *err) {
     const ki_jobs jobs = jobs_of(r);
-    ki_job missing = {0};
-    bool is_in = true;
-    KI_TRY(ki_halving_goes_on(&jobs, j, &is_in, &missing, err));
-    *ret_is_out = !is_in;
-    if (is_in) return KITH_OK;
-    char text[200] = "";
-    if (missing.row)
-        ki_snprintf(text, sizeof text, "%s-seed%lld", missing.row->name, (long long)missing.seed);
-    ++*(missing.row ? &r->summary->n_waiting : &r->summary->n_dropped);
-    tell(r, &(kith_reproduce_event){.kind = missing.row ? KITH_REPRODUCE_WAITS : KITH_REPRODUCE_DROPPED,
+    ki_halving_verdict v;
+    KI_TRY(ki_halving_goes_on(&jobs, j, &v, err));
+    *ret_is_out = !v.goes_on;
+    if (v.goes_on) return KITH_OK;
+    char text[200];
+    ki_snprintf(text, sizeof text, "%s with fewer steps", v.failed ? "it failed" : "others did better");
+    if (v.missing.row)
+        ki_snprintf(text, sizeof text, "%s-seed%lld", v.missing.row->name, (long long)v.missing.seed);
+    ++*(v.missing.row ? &r->summary->n_waiting : &r->summary->n_dropped);
+    tell(r, &(kith_reproduce_event){.kind = v.missing.row ? KITH_REPRODUCE_WAITS : KITH_REPRODUCE_DROPPED,
                                     .text = text});
     return KITH_OK;
 }
@@ -377,9 +394,12 @@ static kith_status prepare(reproduction *r, kith_error *err) {
     KI_TRY(ki_list_read(r->options->list, &r->list, err));
     KI_TRY(ki_outcomes_read(r->at.out, &r->there, err));
     KI_TRY(plan(r, err));
+    KI_TRY(check_recipes(r, err));
     KI_TRY(ki_make_folders(r->at.out, err));
     KI_TRY(ki_make_folders(r->at.runs, err));
-    return ki_page_check(&r->list, &r->at, err);
+    KI_TRY(ki_page_check(&r->list, &r->at, err));
+    r->summary->n = (int)r->n_jobs;
+    return KITH_OK;
 }
 
 kith_status kith_reproduce_run(const kith_reproduce_options *options, kith_reproduce_summary *ret_summary,

@@ -118,6 +118,9 @@ static void put_grid(const ki_list *list, const ki_outcomes *all, const ki_list_
         ki_buffer_put(to, "\nThe best:");
         for (size_t k = 0; k < g->n_keys; k++)
             ki_buffer_put(to, " `--set '%s=%s'`", g->key[k], g->value[order[0].setting * g->n_keys + k]);
+        if (g->steps[g->n_rungs - 1] > 0)
+            ki_buffer_put(to, " `--set optim.epochs=0` `--set optim.steps=%lld`",
+                          (long long)g->steps[g->n_rungs - 1]);
         ki_buffer_put(to, "\n");
     }
     ki_buffer_put(to, "\n");

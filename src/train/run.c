@@ -89,7 +89,7 @@ kith_status ki_train(const ki_train_options *options, ki_train_result *ret_resul
     KI_CHECK(ki_train_loop(&run, err));
     KI_CHECK(ki_train_finish(&run, ret_result, err));
 done:
-    if (status != KITH_OK && comm && !comm->has_agreed) comm->is_lost = true;
+    if (status != KITH_OK && !ki_comm_is_alone(comm) && !comm->has_agreed) comm->is_lost = true;
     if (status != KITH_OK && run.folder.path && !ki_folder_has(&run.folder, "recipe.yaml"))
         ki_folder_undo(&run.folder);
     ki_train_release(&run);

@@ -66,6 +66,18 @@ static void test_every_command_refuses_an_unknown_option(void **state) {
     }
 }
 
+/* Of two options of one name the second could never be given. */
+static void test_no_two_options_of_one_name(void **state) {
+    (void)state;
+    for (size_t i = 0; i < N_ROWS(rows); i += 2) {
+        assert_int_equal(run("COLUMNS=200 %s help %s | sed -nE 's/^  (-[a-z], )?(--[a-z0-9-]+).*/\\2/p;"
+                             "s/^  (-[a-z]), .*/\\1/p' | sort | uniq -d",
+                             testing_program(), rows[i]),
+                         0);
+        if (*output) fail_msg("kith %s has two of %s", rows[i], output);
+    }
+}
+
 static void test_no_command_shows_help_and_fails(void **state) {
     (void)state;
     assert_int_equal(run("%s 2>/dev/null", testing_program()), 2);
@@ -136,6 +148,7 @@ int main(void) {
         cmocka_unit_test(test_help_lists_every_command),
         cmocka_unit_test(test_every_command_explains_itself),
         cmocka_unit_test(test_every_command_refuses_an_unknown_option),
+        cmocka_unit_test(test_no_two_options_of_one_name),
         cmocka_unit_test(test_no_command_shows_help_and_fails),
         cmocka_unit_test(test_unknown_command_suggests_the_nearest),
         cmocka_unit_test(test_unknown_option_before_the_command),

@@ -158,6 +158,13 @@ static void test_searching_photos(void **state) {
     assert_done(kith("cat said"), "kith: model: general (convnet4, 28 px, ");
     assert_done(kith("$K search photos photos/glyph00001/00001.png -k 1 --json 2>/dev/null"),
                 "\"n_allowed\": 40");
+    /* Views of every photo make another index; flips is of the query. */
+    for (const char *const *how = (const char *const[]){"one", "flips", "2", NULL}; *how; how++)
+        assert_done(
+            kith("$K search photos photos/glyph00001/00001.png -k 1 --views %s --cache views --csv 2>&1",
+                 *how),
+            "00001.png");
+    assert_done(kith("ls views/photos | wc -l"), "2\n");
     /* What is new is found the next time. */
     assert_done(kith("cp photos/glyph00001/00001.png photos/new.png && rm photos/glyph00002/00002.png && "
                      "$K search photos photos/glyph00001/00001.png -k 2 --json 2>/dev/null"),

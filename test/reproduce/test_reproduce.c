@@ -455,6 +455,8 @@ static void test_grid(void **state) {
     assert_non_null(strstr(page, "| 1 | `1e-5` | `{name: binomial, beta: 40}` | "));
     assert_non_null(strstr(page, "| 4 | `1e-2` | `contrastive` | "));
     assert_non_null(strstr(page, "\nThe best: `--set 'optim.lr="));
+    assert_null(strstr(page, "`--set optim.steps"));
+    assert_null(strstr(page, "several seeds"));
     assert_null(strstr(result, "\"test\"")); /* nobody has looked at them */
     free(page);
     free(result);
@@ -490,9 +492,17 @@ static void test_halving(void **state) {
     char *page = tiny_read(".", "halving.md");
     assert_non_null(strstr(page, "| | optim.lr | objective.loss | 2 | 4 | 8 |\n"));
     assert_non_null(strstr(page, "\n48 steps were taken; all combinations to the end take 64 (75 %).\n"));
+    assert_non_null(strstr(page, " `--set optim.epochs=0` `--set optim.steps=8`\n"));
     free(page);
     assert_int_equal(grid("halving", ""), 0);
     wants("24 runs: 0 done, 14 had a result");
+    /* What decides is in every result. */
+    static const char edit[] = "sed -i s/map_%s_r/map_%s_r/ %s/halving/results/g-1-2-seed0.json";
+    assert_int_equal(testing_run(output, sizeof output, edit, "at", "of", testing_folder()), 0);
+    const int status = grid("halving", "");
+    wants("g-1-2-seed0.json has no map_at_r of validation classes, which decides about its grid (remove");
+    assert_int_equal(status, 1);
+    assert_int_equal(testing_run(output, sizeof output, edit, "of", "at", testing_folder()), 0);
 }
 
 /* A round waits for the whole round before. With it, the same command goes on to the same end. */
@@ -517,10 +527,46 @@ static void test_grids_look_at_no_test_classes(void **state) {
     (void)state;
     make_grids();
     assert_int_equal(grid("looks", "-s eval.test=true"), 1);
-    wants("failed: eval.test or eval.watch_test is true; a grid is chosen by validation classes");
-    wants("0 done");
+    wants("kith: g-1-2: eval.test or eval.watch_test is true; a grid is chosen by validation classes");
     assert_int_equal(grid("looks", "-s data.validation=0"), 1);
-    wants("failed: no classes are held out; wanted data.validation for a grid");
+    wants("kith: g-1-2: no classes are held out; wanted data.validation for a grid");
+    if (strstr(output, "runs in")) fail_msg("something was run: %s", output);
+}
+
+/* eval as a whole does not bring the test classes back, and a combination that failed is said to have failed. */
+static void test_grids_with_a_failure(void **state) {
+    (void)state;
+    char path[4096];
+    make_list();
+    snprintf(path, sizeof path, "%s/list/halving.yaml", testing_folder());
+    testing_write(
+        path,
+        "rows:\n"
+        "  - {name: g, recipe: plain, set: [data.validation=0.4], grid: {batch.classes: [2, 30], eval: "
+        "[{test: true, every: 0}]}, halving: {keep: 1/2, steps: [2, 4]}}\n");
+    assert_int_equal(grid("fails", "--seeds 1"), 1);
+    wants("g-2-2 seed 0: failed: ");
+    wants("g-2-4 seed 0: it failed with fewer steps\n");
+    wants("4 runs: 2 done, ");
+    make_grids();
+}
+
+/* What decides about a grid is one of the scores that a run writes. */
+static void test_grids_by_a_recall(void **state) {
+    (void)state;
+    char path[4096];
+    make_list();
+    snprintf(path, sizeof path, "%s/list/halving.yaml", testing_folder());
+    testing_write(path,
+                  "rows:\n"
+                  "  - {name: g, recipe: plain, set: [data.validation=0.4, 'eval.k=[1, 4]', "
+                  "batch.classes=2], grid: {optim.lr: [1e-3, 1e-2]}, by: recall.3}\n");
+    assert_int_equal(grid("by", ""), 1);
+    wants("kith: g-1: by is 'recall.3', and eval.k is [1, 4]; wanted one of these\n");
+    if (strstr(output, "runs in")) fail_msg("something was run: %s", output);
+    if (grid("by", "-s 'eval.k=[1, 3]' -s optim.steps=2 --seeds 1") != 0) fail_msg("%s", output);
+    wants("2 runs: 2 done");
+    make_grids();
 }
 
 /* Variants of a run: in its result, with their curves, in the notes of the page, and as lines of a drawing. */
@@ -573,15 +619,16 @@ static void test_a_failing_run_is_recorded(void **state) {
     (void)state;
     char list[4096];
     make_list();
-    /* `other` has a loss that does not exist; the rows behind it are run all the same. */
+    /* `other` wants more classes than there are; the rows behind it are run all the same. */
     snprintf(list, sizeof list, "%s/list/other.yaml", testing_folder());
     assert_int_equal(
-        0, testing_run(output, sizeof output,
-                       "cd %s/list && cp other.yaml other.good && sed -i s/triplet/tripelt/ other.yaml",
-                       testing_folder()));
+        0,
+        testing_run(output, sizeof output,
+                    "cd %s/list && cp other.yaml other.good && sed -i 's/classes: 3/classes: 30/' other.yaml",
+                    testing_folder()));
     assert_int_equal(1, reproduce("failing", "--seeds 1"));
     wants("2/3 other seed 0: failed:");
-    wants("unknown loss 'tripelt'");
+    wants("30 classes per batch asked of 9");
     wants("3 runs: 2 done, 0 had a result, 0 have one of another recipe, 1 failed");
     assert_true(tiny_exists("failing", "results/other-seed0.failed.json"));
     assert_true(tiny_exists("failing", "results/short-seed0.json"));
@@ -594,6 +641,29 @@ static void test_a_failing_run_is_recorded(void **state) {
     if (reproduce("failing", "--seeds 1") != 0) fail_msg("%s", output);
     wants("3 runs: 1 done, 2 had a result");
     assert_false(tiny_exists("failing", "results/other-seed0.failed.json"));
+}
+
+/* A mistake in the last recipe is said before the first is run. */
+static void test_every_recipe_is_checked_first(void **state) {
+    (void)state;
+    static const struct {
+        const char *edit, *wanted;
+    } rows[] = {{"s/triplet/tripelt/", "kith: other: unknown loss 'tripelt' (did you mean 'triplet'?)"},
+                {"s/embedding:/embeding:/", "embeding"}};
+    make_list();
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        assert_int_equal(0, testing_run(output, sizeof output,
+                                        "cd %s/list && cp other.yaml other.good && sed -i %s other.yaml",
+                                        testing_folder(), rows[i].edit));
+        const int status = reproduce("checked", "--seeds 1");
+        char said[TINY_OUTPUT];
+        snprintf(said, sizeof said, "%s", output);
+        assert_int_equal(0, testing_run(output, sizeof output, "cd %s/list && mv other.good other.yaml",
+                                        testing_folder()));
+        assert_int_equal(status, 1);
+        if (!strstr(said, rows[i].wanted) || tiny_count_lines(said) > 1) fail_msg("%s", said);
+        assert_false(tiny_exists("checked", "results"));
+    }
 }
 
 static void test_broken_results_are_refused(void **state) {
@@ -658,7 +728,20 @@ static void test_bad_lists(void **state) {
         {"rows: [{name: a, grid: {a.b: [1]}, halving: {steps: [2, 2]}}]\n", "wanted rising numbers"},
         {"rows: [{name: a, grid: {a.b: [1]}, halving: {steps: [2]}}]\n", "wanted 2 to 16 rising numbers"},
         {"rows: [{name: a, grid: {a.b: [1]}, halving: {stops: [2]}}]\n", "did you mean 'steps'?"},
+        {"rows: [{name: a, grid: {optim.steps: [1]}, halving: {steps: [1, 2]}}]\n",
+         "a: grid has optim.steps, which is what halving sets"},
+        {"rows: [{name: a, grid: {optim.epochs: [1]}, halving: {steps: [1, 2]}}]\n", "what halving sets"},
+        {"rows: [{name: a, grid: {seed: [1]}}]\n", "grid has seed; --seeds runs every combination"},
+        {"rows: [{name: a, grid: {seeds: [1]}}]\n", "grid has seeds; --seeds runs every combination"},
+        {"rows: [{name: a, grid: {eval.test: [true]}}]\n", "does not look at the test classes"},
+        {"rows: [{name: a, grid: {eval.watch_test: [true]}}]\n", "does not look at the test classes"},
+        {"rows: [{name: a, grid: {folds: [2]}}]\n", "grid has folds; scores of different validation"},
+        {"rows: [{name: a, grid: {data.fold: [2]}}]\n", "grid has data.fold; scores of different"},
+        {"rows: [{name: a, grid: {data.folds: [2]}}]\n", "grid has data.folds; scores of different"},
+        {"rows: [{name: a, grid: {data.0.validation: [0.1]}}]\n", "scores of different validation classes"},
+        {"rows: [{name: a, grid: {data.split_seed: [1]}}]\n", "scores of different validation classes"},
         {"rows: [{name: a, grid: {a.b: [1]}, by: nmi}]\n", "by is 'nmi'; wanted map_at_r"},
+        {"rows: [{name: a, grid: {a.b: [1]}, by: recall.x}]\n", "by is 'recall.x'; wanted map_at_r"},
     };
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         char path[4096];
@@ -793,7 +876,10 @@ int main(void) {
         cmocka_unit_test(test_halving),
         cmocka_unit_test(test_halving_goes_on),
         cmocka_unit_test(test_grids_look_at_no_test_classes),
+        cmocka_unit_test(test_grids_with_a_failure),
+        cmocka_unit_test(test_grids_by_a_recall),
         cmocka_unit_test(test_a_failing_run_is_recorded),
+        cmocka_unit_test(test_every_recipe_is_checked_first),
         cmocka_unit_test(test_broken_results_are_refused),
         cmocka_unit_test(test_bad_lists),
         cmocka_unit_test(test_a_recipe_that_selects_on_test_fails),

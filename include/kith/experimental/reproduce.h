@@ -28,8 +28,8 @@ typedef enum kith_reproduce_event_kind {
     KITH_REPRODUCE_LATE,       /* would not end in the time there is: seconds */
     KITH_REPRODUCE_BUSY,       /* another process is at it */
     KITH_REPRODUCE_OTHER_DATA, /* the result that is there is of other data; it is left as it is */
-    KITH_REPRODUCE_DROPPED,    /* halving: others did better with fewer steps, so it is not run */
-    KITH_REPRODUCE_WAITS,      /* halving: text says which result with fewer steps is missing */
+    KITH_REPRODUCE_DROPPED, /* halving: it is not run; text: others did better with fewer steps, or it failed */
+    KITH_REPRODUCE_WAITS,   /* halving: text says which result with fewer steps is missing */
 } kith_reproduce_event_kind;
 
 typedef struct kith_reproduce_event {
