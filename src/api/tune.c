@@ -1,17 +1,28 @@
 /* kith_tune_run: the tuning, and its report. */
 #include "kith/tune.h"
 
+#include <string.h>
+
 #include "base/argument.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "data/dataset/dataset.h"
 #include "kith/photos.h"
 #include "kith/report.h"
 #include "tune/tune.h"
 
 KI_OPTIONS_INIT(kith_tune_options, 0)
 
+/* A manifest or tar files, as kith_dataset_open would take them. */
+static bool is_list(const char *path) {
+    const size_t n = strlen(path);
+    return ki_names_tars(path) || (n > 4 && strcmp(path + n - 4, ".csv") == 0 && !ki_is_folder("%s", path));
+}
+
 bool kith_tune_can(const char *path) {
-    if (!path || !kith_photos_are(path)) return false;
+    if (!path) return false;
+    if (is_list(path)) return true;
+    if (!kith_photos_are(path)) return false;
     return !ki_is_file("%s/recipe.yaml", path) && !ki_is_file("%s/tried.jsonl", path);
 }
 

@@ -143,7 +143,7 @@ static void name_run(const char *source, bool is_photos, char *ret, size_t bytes
     size_t begin = end;
     while (begin > 0 && source[begin - 1] != '/') begin--;
     const char *name = source + begin;
-    int n = (int)strcspn(name, "./");
+    int n = (int)strcspn(name, "./{:");
     if (n == 0) name = "photos", n = (int)strlen(name); /* "." and the like */
     snprintf(ret, bytes, "runs/%.*s", n, name);
     for (int k = 2; stat(ret, &info) == 0 && k < 100000; k++) {
@@ -231,8 +231,8 @@ static int read_wish(const photos_wish *wish, kith_tune_options *options) {
     double seed = 0;
     if (wish->has_recipe_options || wish->precision)
         return cli_failf(
-            "--set, --print-recipe, --precision and --allow-test-selection are for recipes, and %s is a "
-            "folder of photos",
+            "--set, --print-recipe, --precision and --allow-test-selection are for recipes, and %s holds "
+            "photos",
             options->photos);
     if (wish->minutes && (!kith_parse_real(wish->minutes, &options->minutes) || !(options->minutes > 0)))
         return cli_failf("--minutes is '%s'; wanted a number above 0", wish->minutes);
@@ -292,8 +292,8 @@ int cmd_train(int argc, char **argv) {
         .options = options,
         .details =
             "PHOTOS is a folder of photos, one folder for each class (or train/ and test/ of such\n"
-            "folders): finds the best model in --minutes (5), by trying ways to train on held-out\n"
-            "classes, and says what it brings.\n"
+            "folders), a manifest (.csv) or a tar file: finds the best model in --minutes (5), by trying\n"
+            "ways to train on held-out classes, and says what it brings.\n"
             "A third of the classes is held out for the test (--seed draws which). If nothing is\n"
             "better than the pretrained model by more than chance, that model is the result. The same\n"
             "command goes on where it was stopped, and with more minutes it goes on searching.\n\n"
@@ -327,7 +327,13 @@ int cmd_train(int argc, char **argv) {
     if (seed) all[n++] = seed_set;
     const bool is_photos = kith_tune_can(source);
     struct stat info;
-    const bool is_run = !is_photos && stat(source, &info) == 0 && S_ISDIR(info.st_mode);
+    const bool is_there = stat(source, &info) == 0, is_run = !is_photos && is_there && S_ISDIR(info.st_mode);
+    if (!is_photos && is_there && (wish.minutes || wish.model)) {
+        free(command);
+        return cli_misused("train",
+                           "--model and --minutes are for photos; a recipe says --set model.weights=…, and "
+                           "optim.steps or optim.epochs");
+    }
     if (!out && is_run) out = source;
     if (!out) {
         name_run(source, is_photos, folder, sizeof folder);

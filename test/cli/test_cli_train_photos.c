@@ -51,18 +51,33 @@ static void test_a_folder(void **state) {
     assert_done(kith("$K train runs/glyphs --resume --no-report"), "runs/glyphs");
 }
 
+/* A manifest, as the doctor writes it, and a tar file. */
+static void test_lists(void **state) {
+    (void)state;
+    assert_done(kith("$K data glyphs --doctor --no-vectors -o clean.csv && $K train clean.csv --minutes 0.1"),
+                "test classes, judged once, in percent:");
+    assert_said("runs/clean: ");
+    assert_done(kith("tar cf photos.tar -C glyphs . && $K train photos.tar --minutes 0.1 -q"),
+                "runs/photos: ");
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const struct {
         const char *command, *text;
-    } rows[] = {{"$K train glyphs --minutes 0", "--minutes is '0'; wanted a number above 0"},
-                {"$K train glyphs --minutes soon", "--minutes is 'soon'; wanted a number above 0"},
-                {"$K train glyphs --seed 1.5", "--seed is '1.5'; wanted a whole number"},
-                {"$K train glyphs --set optim.lr=1", "are for recipes, and glyphs is a folder of photos"},
-                {"$K train glyphs --model nothing.safetensors -o new", "nothing.safetensors"},
-                {"mkdir -p two && cp -r glyphs/glyph00000 glyphs/glyph00001 two && $K train two -q -o new",
-                 "two has 2 classes of two photos or more; wanted 3"},
-                {"mkdir -p none && $K train none -q -o new", "none"}};
+    } rows[] = {
+        {"$K train glyphs --minutes 0", "--minutes is '0'; wanted a number above 0"},
+        {"$K train glyphs --minutes soon", "--minutes is 'soon'; wanted a number above 0"},
+        {"$K train glyphs --seed 1.5", "--seed is '1.5'; wanted a whole number"},
+        {"$K train glyphs --set optim.lr=1", "are for recipes, and glyphs holds photos"},
+        {"$K train runs/glyphs/recipe.yaml -o new --minutes 3", "--model and --minutes are for photos"},
+        {"$K train runs/glyphs --resume --model general", "--model and --minutes are for photos"},
+        {"$K train none.csv -q -o new", "none.csv"},
+        {"$K train glyphs --model nothing.safetensors -o new", "nothing.safetensors"},
+        {"mkdir -p two && cp -r glyphs/glyph00000 glyphs/glyph00001 two && $K train two -q -o new",
+         "two has 2 classes of two photos or more; wanted 3"},
+        {"mkdir -p none && $K train none -q -o new", "none"}};
+    assert_done(kith("$K train glyphs --minutes 0.1 -q"), "runs/glyphs: ");
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         const int status = kith(rows[i].command);
         if (status == 0) fail_msg("%s was done: %s", rows[i].command, output);
@@ -74,6 +89,7 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_a_folder, begin),
+                                       cmocka_unit_test_setup(test_lists, begin),
                                        cmocka_unit_test_setup(test_refused, begin)};
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }
