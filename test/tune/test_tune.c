@@ -182,13 +182,17 @@ static void test_refused(void **state) {
     struct stat info;
     make();
     shell(
-        "mkdir two && cp -r photos/glyph00000 photos/glyph00001 two && mkdir none && mkdir -p runs/other && "
+        "ln -s photos linked && mkdir two && cp -r photos/glyph00000 photos/glyph00001 two && mkdir none && "
+        "mkdir -p runs/other && "
         "echo 'data: {root: photos}' > runs/other/recipe.yaml");
     static const struct {
         const char *photos, *out, *message;
         kith_status status;
     } rows[] = {{"two", "two-run", "two has 2 classes of two photos or more; wanted 3", KITH_EINVAL},
                 {"none", "none-run", "no data set found", KITH_EINVAL},
+                {"photos", "photos", "is inside the photos' folder", KITH_EINVAL},
+                {"photos", "photos/../photos/new/run", "is inside the photos' folder", KITH_EINVAL},
+                {"linked", "photos/run", "is inside the photos' folder", KITH_EINVAL},
                 {"photos", "runs/other", "holds a run of a recipe", KITH_EINVAL}};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         const kith_status status = run(rows[i].photos, rows[i].out, 0.15, &w, NULL, &err);
@@ -196,7 +200,10 @@ static void test_refused(void **state) {
         assert_int_not_equal(status, KITH_OK);
         if (i < 2) assert_int_not_equal(stat(in_folder(rows[i].out), &info), 0);
     }
+    shell("! find photos -type f ! -name '*.png' | grep . && ! test -e photos/new && ! test -e photos/run");
     assert_ok(run("photos", "seeded", 0.15, &w, NULL, &err), &err);
+    assert_ok(run("two/../photos/.", "seeded", 0.15, &w, NULL, &err), &err);
+    assert_ok(run("linked", "seeded", 0.15, &w, NULL, &err), &err);
     assert_int_equal(run("two", "seeded", 0.15, &w, NULL, &err), KITH_EINVAL);
     assert_non_null(strstr(err.message, "was begun with other photos"));
 }
