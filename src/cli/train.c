@@ -244,6 +244,22 @@ static int read_wish(const photos_wish *wish, kith_tune_options *options) {
     return CLI_OK;
 }
 
+/* The command that goes on: with all that was given, because with another model, say, it would be another search. */
+static void say_how_to_go_on(const photos_wish *wish, const kith_tune_options *o) {
+    const struct {
+        const char *option, *value;
+    } given[] = {{"", o->photos},           {" -o", o->out},          {" --minutes", wish->minutes},
+                 {" --model", wish->model}, {" --device", o->device}, {" --seed", wish->seed}};
+    fputs("kith: go on with: kith train", stderr);
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        char word[4096];
+        if (!given[i].value) continue;
+        cli_quote(given[i].value, word, sizeof word);
+        fprintf(stderr, "%s %s", given[i].option, word);
+    }
+    fputc('\n', stderr);
+}
+
 static int train_photos(const photos_wish *wish, kith_tune_options *options) {
     kith_error err;
     kith_tune_result result;
@@ -253,10 +269,8 @@ static int train_photos(const photos_wish *wish, kith_tune_options *options) {
     const kith_status status = kith_tune_run(options, &result, &err);
     clear_line(options->user);
     if (status == KITH_ECANCELED && cli_stop_signal()) {
-        char photos[4096], run[4096];
-        cli_quote(options->photos, photos, sizeof photos);
-        cli_quote(options->out, run, sizeof run);
-        fprintf(stderr, "kith: %s\nkith: go on with: kith train %s -o %s\n", err.message, photos, run);
+        fprintf(stderr, "kith: %s\n", err.message);
+        say_how_to_go_on(wish, options);
         return 128 + cli_stop_signal();
     }
     if (status != KITH_OK) return cli_fail(&err);

@@ -46,6 +46,9 @@ static void test_a_folder(void **state) {
     assert_done(kith("$K train glyphs --minutes 0.1 -q && ls runs"), "runs/glyphs: ");
     assert_said("\nglyphs\n");
     if (strstr(output, "glyphs-2") || strstr(output, "looking for")) fail_msg("%s", output);
+    assert_done(kith("cd models && $K train ../glyphs/. --minutes 0.1 -q -o ../runs/glyphs --model general "
+                     "--device cpu"),
+                "runs/glyphs: ");
     assert_done(kith("$K eval runs/glyphs --data runs/glyphs/photos.csv"), "4 classes");
     assert_done(kith("$K index glyphs -o glyphs.kith --model runs/glyphs"), "60 items of");
     assert_done(kith("$K train runs/glyphs --resume --no-report"), "runs/glyphs");
@@ -61,6 +64,18 @@ static void test_lists(void **state) {
                 "runs/photos: ");
 }
 
+/* Stopped, it says the command that goes on, with all that was given. */
+static void test_stopped(void **state) {
+    (void)state;
+    kith(
+        "{ $K train glyphs --minutes 2 --seed 3 --model models/general.safetensors --device cpu -o 'my run' "
+        "& while kill -0 $! && ! test -s 'my run/photos.csv'; do sleep 0.05; done; kill -TERM $!; wait $!; "
+        "}");
+    assert_said(
+        "go on with: kith train glyphs -o 'my run' --minutes 2 --model models/general.safetensors "
+        "--device cpu --seed 3\n");
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const struct {
@@ -72,6 +87,7 @@ static void test_refused(void **state) {
         {"$K train glyphs --set optim.lr=1", "are for recipes, and glyphs holds photos"},
         {"$K train runs/glyphs/recipe.yaml -o new --minutes 3", "--model and --minutes are for photos"},
         {"$K train runs/glyphs --resume --model general", "--model and --minutes are for photos"},
+        {"cd glyphs && $K train . -q", "is inside the photos' folder"},
         {"$K train none.csv -q -o new", "none.csv"},
         {"$K train glyphs --model nothing.safetensors -o new", "nothing.safetensors"},
         {"mkdir -p two && cp -r glyphs/glyph00000 glyphs/glyph00001 two && $K train two -q -o new",
@@ -88,8 +104,8 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_a_folder, begin),
-                                       cmocka_unit_test_setup(test_lists, begin),
-                                       cmocka_unit_test_setup(test_refused, begin)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_a_folder, begin), cmocka_unit_test_setup(test_lists, begin),
+        cmocka_unit_test_setup(test_stopped, begin), cmocka_unit_test_setup(test_refused, begin)};
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }
