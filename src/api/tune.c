@@ -31,6 +31,8 @@ kith_status kith_tune_run(const kith_tune_options *options, kith_tune_result *re
     kith_error why;
     KI_OPTIONS_TAKE(kith_tune_options, o, options, err);
     KI_TRY(ki_tune_run(&o, &result, err));
+    if (kith_model_card_write(o.out, NULL, &why) != KITH_OK)
+        ki_log(KITH_LOG_WARNING, "no description of the model in %s: %s", o.out, why.message);
     if (!o.no_report && kith_report_write(o.out, NULL, &why) != KITH_OK)
         ki_log(KITH_LOG_WARNING, "no report of %s: %s", o.out, why.message);
     if (ret_result) *ret_result = result;

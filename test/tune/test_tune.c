@@ -93,9 +93,15 @@ static void test_what_it_leaves(void **state) {
     assert_int_equal(stat(in_folder("run/model.safetensors"), &info), 0);
     assert_int_equal(stat(in_folder("run/recipe.yaml"), &info), 0);
     assert_true(lines_of("run/tune.json", "\"won\": true") == 1);
+    assert_int_equal(lines_of("run/result.json", "\"error_rates\""), 1);
+    assert_int_equal(lines_of("run/MODEL.md", "Not known"), 0);
+    assert_int_equal(lines_of("run/MODEL.md", " held-out classes. A pair matches"), 1);
+    assert_int_equal(lines_of("run/MODEL.md", "| the same, by the pretrained model |"), 1);
+    assert_int_equal(lines_of("run/MODEL.md", "before training"), 0);
     const int n_lines = lines_of("run/tried.jsonl", "\n");
     assert_ok(run("photos", "run", 0.15, &w, &again, &err), &err);
     assert_int_equal(lines_of("run/tried.jsonl", "\n"), n_lines);
+    assert_int_equal(lines_of("run/result.json", "\"error_rates\""), 1);
     assert_string_equal(again.winner, result.winner);
     assert_true(again.run.test.map_at_r.mean == result.run.test.map_at_r.mean);
 }
@@ -126,6 +132,7 @@ static void test_pretrained_stays(void **state) {
     assert_ok(run("lots", "lots-run", 0.15, &w, &result, &err), &err);
     if (!result.is_pretrained) fail_msg("%s: %s", result.winner, result.why);
     assert_non_null(strstr(result.why, "nothing was better"));
+    assert_int_equal(lines_of("lots-run/MODEL.md", "| model | the pretrained model, unchanged |"), 1);
     /* A network without a layer of its own gets one that turns its features: cosines stay. */
     shell(
         "for m in start.safetensors lots-run; do $K eval $m --data photos --split all --resize squash32 "
