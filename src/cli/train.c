@@ -278,6 +278,24 @@ static int train_photos(const photos_wish *wish, kith_tune_options *options) {
     return CLI_OK;
 }
 
+static bool has_file(const char *folder, const char *name) {
+    char path[4200];
+    struct stat info;
+    const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return n > 0 && (size_t)n < sizeof path && stat(path, &info) == 0;
+}
+
+/* A search that was stopped before it made a run. */
+static bool is_unfinished_search(const char *run) {
+    return has_file(run, "tried.jsonl") && !has_file(run, "recipe.yaml");
+}
+
+static int refuse_unfinished(const char *run) {
+    char word[4096];
+    cli_quote(run, word, sizeof word);
+    return cli_failf("%s holds a search that is not done; go on with: kith train PHOTOS -o %s", run, word);
+}
+
 int cmd_train(int argc, char **argv) {
     cli_list sets = {0};
     photos_wish wish = {0};
@@ -347,6 +365,10 @@ int cmd_train(int argc, char **argv) {
         return cli_misused("train",
                            "--model and --minutes are for photos; a recipe says --set model.weights=…, and "
                            "optim.steps or optim.epochs");
+    }
+    if (is_run && is_unfinished_search(source)) {
+        free(command);
+        return refuse_unfinished(source);
     }
     if (!out && is_run) out = source;
     if (!out) {

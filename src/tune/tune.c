@@ -13,7 +13,7 @@
 #include "io/lock.h"
 #include "net/general.h"
 
-static const double USUAL_MINUTES = 5;
+static const double USUAL_MINUTES = 5, MOST_MINUTES = 1e6;
 
 double ki_tune_seconds(const ki_tune *t) { return t->used_before + ki_seconds_now() - t->began; }
 
@@ -123,9 +123,10 @@ static kith_status prepare(ki_tune *t, kith_error *err) {
     const kith_tune_options *o = t->options;
     if (!o->photos || !*o->photos) return ki_fail(err, KITH_EINVAL, "there are no photos");
     if (!o->out || !*o->out) return ki_fail(err, KITH_EINVAL, "there is no run folder to write to");
-    if (!(o->minutes >= 0) || o->minutes > 1e6 || o->seed < 0)
-        return ki_fail(err, KITH_EINVAL, "minutes %g, seed %lld; wanted 0 or more", o->minutes,
-                       (long long)o->seed);
+    if (!(o->minutes >= 0) || o->minutes > MOST_MINUTES)
+        return ki_fail(err, KITH_EINVAL, "%g minutes; wanted 0 to %.0f", o->minutes, MOST_MINUTES);
+    if (o->seed < 0)
+        return ki_fail(err, KITH_EINVAL, "the seed is %lld; wanted 0 or more", (long long)o->seed);
     const int n = ki_snprintf(t->folder, sizeof t->folder, "%s", o->out);
     if (n < 0 || (size_t)n >= sizeof t->folder)
         return ki_fail(err, KITH_EINVAL, "the run folder's name is too long");

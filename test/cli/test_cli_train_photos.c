@@ -60,8 +60,9 @@ static void test_lists(void **state) {
     assert_done(kith("$K data glyphs --doctor --no-vectors -o clean.csv && $K train clean.csv --minutes 0.1"),
                 "test classes, judged once, in percent:");
     assert_said("runs/clean: ");
-    assert_done(kith("tar cf photos.tar -C glyphs . && $K train photos.tar --minutes 0.1 -q"),
-                "runs/photos: ");
+    assert_done(kith("tar cf photos.tar -C glyphs . && $K train photos.tar --minutes 0.1 -q -o 'my run'"),
+                "my run: ");
+    assert_said("kith train 'my run/recipe.yaml'\n");
 }
 
 /* Stopped, it says the command that goes on, with all that was given. */
@@ -82,6 +83,9 @@ static void test_refused(void **state) {
         const char *command, *text;
     } rows[] = {
         {"$K train glyphs --minutes 0", "--minutes is '0'; wanted a number above 0"},
+        {"$K train glyphs --minutes inf -o new", "inf minutes; wanted 0 to 1000000"},
+        {"$K train glyphs --minutes 1e9 -o new", "1e+09 minutes; wanted 0 to 1000000"},
+        {"mkdir -p half && : > half/tried.jsonl && $K train half --resume", "kith train PHOTOS -o half"},
         {"$K train glyphs --minutes soon", "--minutes is 'soon'; wanted a number above 0"},
         {"$K train glyphs --seed 1.5", "--seed is '1.5'; wanted a whole number"},
         {"$K train glyphs --set optim.lr=1", "are for recipes, and glyphs holds photos"},
