@@ -55,7 +55,8 @@ typedef struct kith_tune_result {
 KITH_API kith_status kith_tune_run(const kith_tune_options *options, kith_tune_result *ret_result,
                                    kith_error *err);
 
-/* Is the path a folder of photos that kith_tune_run could train on: a folder that is neither a run nor an index? */
+/* Does the path name photos that kith_tune_run could train on: a folder that is neither a run nor an index, a manifest (a name that ends
+ * in .csv), or tar files? */
 KITH_API bool kith_tune_can(const char *path);
 
 #ifdef __cplusplus

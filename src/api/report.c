@@ -87,7 +87,8 @@ kith_status kith_model_card_write(const char *run, const char *out, kith_error *
     KI_NEED(err, run);
     enum { MOST_RECIPE = 1 << 20 };
     kith_status status;
-    kith_card *card = NULL;
+    kith_card *card = NULL, *tune = NULL;
+    kith_error ignored;
     ki_path path, to;
     char *recipe = NULL;
     size_t n = 0;
@@ -97,11 +98,14 @@ kith_status kith_model_card_write(const char *run, const char *out, kith_error *
     KI_CHECK(kith_card_read(path.s, &card, err));
     KI_CHECK(ki_path_print(&path, err, "%s/recipe.yaml", run));
     if (ki_is_file("%s", path.s)) KI_CHECK(ki_file_read(path.s, MOST_RECIPE, &recipe, &n, err));
-    KI_CHECK(ki_model_card_make(card, recipe, &text, err));
+    KI_CHECK(ki_path_print(&path, err, "%s/tune.json", run));
+    if (ki_is_file("%s", path.s) && kith_card_read(path.s, &tune, &ignored) != KITH_OK) tune = NULL;
+    KI_CHECK(ki_model_card_make(card, tune, recipe, &text, err));
     status = ki_file_write(out ? out : to.s, text.data, text.n, err);
 done:
     ki_buffer_release(&text);
     ki_free(recipe);
+    kith_card_free(tune);
     kith_card_free(card);
     return status;
 }

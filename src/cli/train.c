@@ -143,7 +143,7 @@ static void name_run(const char *source, bool is_photos, char *ret, size_t bytes
     size_t begin = end;
     while (begin > 0 && source[begin - 1] != '/') begin--;
     const char *name = source + begin;
-    int n = (int)strcspn(name, "./");
+    int n = (int)strcspn(name, "./{:");
     if (n == 0) name = "photos", n = (int)strlen(name); /* "." and the like */
     snprintf(ret, bytes, "runs/%.*s", n, name);
     for (int k = 2; stat(ret, &info) == 0 && k < 100000; k++) {
@@ -231,8 +231,8 @@ static int read_wish(const photos_wish *wish, kith_tune_options *options) {
     double seed = 0;
     if (wish->has_recipe_options || wish->precision)
         return cli_failf(
-            "--set, --print-recipe, --precision and --allow-test-selection are for recipes, and %s is a "
-            "folder of photos",
+            "--set, --print-recipe, --precision and --allow-test-selection are for recipes, and %s holds "
+            "photos",
             options->photos);
     if (wish->minutes && (!kith_parse_real(wish->minutes, &options->minutes) || !(options->minutes > 0)))
         return cli_failf("--minutes is '%s'; wanted a number above 0", wish->minutes);
@@ -244,6 +244,22 @@ static int read_wish(const photos_wish *wish, kith_tune_options *options) {
     return CLI_OK;
 }
 
+/* The command that goes on: with all that was given, because with another model, say, it would be another search. */
+static void say_how_to_go_on(const photos_wish *wish, const kith_tune_options *o) {
+    const struct {
+        const char *option, *value;
+    } given[] = {{"", o->photos},           {" -o", o->out},          {" --minutes", wish->minutes},
+                 {" --model", wish->model}, {" --device", o->device}, {" --seed", wish->seed}};
+    fputs("kith: go on with: kith train", stderr);
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        char word[4096];
+        if (!given[i].value) continue;
+        cli_quote(given[i].value, word, sizeof word);
+        fprintf(stderr, "%s %s", given[i].option, word);
+    }
+    fputc('\n', stderr);
+}
+
 static int train_photos(const photos_wish *wish, kith_tune_options *options) {
     kith_error err;
     kith_tune_result result;
@@ -253,15 +269,31 @@ static int train_photos(const photos_wish *wish, kith_tune_options *options) {
     const kith_status status = kith_tune_run(options, &result, &err);
     clear_line(options->user);
     if (status == KITH_ECANCELED && cli_stop_signal()) {
-        char photos[4096], run[4096];
-        cli_quote(options->photos, photos, sizeof photos);
-        cli_quote(options->out, run, sizeof run);
-        fprintf(stderr, "kith: %s\nkith: go on with: kith train %s -o %s\n", err.message, photos, run);
+        fprintf(stderr, "kith: %s\n", err.message);
+        say_how_to_go_on(wish, options);
         return 128 + cli_stop_signal();
     }
     if (status != KITH_OK) return cli_fail(&err);
     cli_print_tune(&result);
     return CLI_OK;
+}
+
+static bool has_file(const char *folder, const char *name) {
+    char path[4200];
+    struct stat info;
+    const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return n > 0 && (size_t)n < sizeof path && stat(path, &info) == 0;
+}
+
+/* A search that was stopped before it made a run. */
+static bool is_unfinished_search(const char *run) {
+    return has_file(run, "tried.jsonl") && !has_file(run, "recipe.yaml");
+}
+
+static int refuse_unfinished(const char *run) {
+    char word[4096];
+    cli_quote(run, word, sizeof word);
+    return cli_failf("%s holds a search that is not done; go on with: kith train PHOTOS -o %s", run, word);
 }
 
 int cmd_train(int argc, char **argv) {
@@ -292,8 +324,8 @@ int cmd_train(int argc, char **argv) {
         .options = options,
         .details =
             "PHOTOS is a folder of photos, one folder for each class (or train/ and test/ of such\n"
-            "folders): finds the best model in --minutes (5), by trying ways to train on held-out\n"
-            "classes, and says what it brings.\n"
+            "folders), a manifest (.csv) or a tar file: finds the best model in --minutes (5), by trying\n"
+            "ways to train on held-out classes, and says what it brings.\n"
             "A third of the classes is held out for the test (--seed draws which). If nothing is\n"
             "better than the pretrained model by more than chance, that model is the result. The same\n"
             "command goes on where it was stopped, and with more minutes it goes on searching.\n\n"
@@ -327,7 +359,17 @@ int cmd_train(int argc, char **argv) {
     if (seed) all[n++] = seed_set;
     const bool is_photos = kith_tune_can(source);
     struct stat info;
-    const bool is_run = !is_photos && stat(source, &info) == 0 && S_ISDIR(info.st_mode);
+    const bool is_there = stat(source, &info) == 0, is_run = !is_photos && is_there && S_ISDIR(info.st_mode);
+    if (!is_photos && is_there && (wish.minutes || wish.model)) {
+        free(command);
+        return cli_misused("train",
+                           "--model and --minutes are for photos; a recipe says --set model.weights=…, and "
+                           "optim.steps or optim.epochs");
+    }
+    if (is_run && is_unfinished_search(source)) {
+        free(command);
+        return refuse_unfinished(source);
+    }
     if (!out && is_run) out = source;
     if (!out) {
         name_run(source, is_photos, folder, sizeof folder);

@@ -19,7 +19,7 @@ static void print_words(const char *text) {
 }
 
 void cli_print_tune(const kith_tune_result *r) {
-    char time[32];
+    char time[32], recipe[5000], word[8192];
     if (r->run.test.recall_at_1.n > 0) {
         printf("test classes, judged once, in percent:\n");
         print_score("R@1", &r->run.test.recall_at_1, &r->pretrained.recall_at_1);
@@ -32,5 +32,7 @@ void cli_print_tune(const kith_tune_result *r) {
     printf("%s: %s, the best of %lld ways; %s\n", r->run.run,
            r->is_pretrained ? "the pretrained model as it was" : r->winner, (long long)r->n_tried,
            cli_time_text(r->seconds, time, sizeof time));
-    printf("look at it: %s/report.html; make it again: kith train %s/recipe.yaml\n", r->run.run, r->run.run);
+    snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->run.run);
+    cli_quote(recipe, word, sizeof word);
+    printf("look at it: %s/report.html; make it again: kith train %s\n", r->run.run, word);
 }

@@ -9,6 +9,7 @@
 
 typedef struct writer {
     const kith_card *card;
+    const kith_card *tune; /* NULL: none */
     ki_buffer *to;
 } writer;
 
@@ -97,15 +98,30 @@ static void put_data(writer *w) {
                       count_of(w, "n_images", a), count_of(w, "test.classes", b));
 }
 
-static void put_making(writer *w) {
+/* Nothing that was tried was better. */
+static bool is_pretrained(const writer *w) {
+    const char *text = w->tune ? kith_card_text(w->tune, "is_pretrained") : NULL;
+    return text && strcmp(text, "true") == 0;
+}
+
+static void put_step(writer *w) {
     char a[KI_NUMBER_TEXT], b[KI_NUMBER_TEXT];
     const char *selection = text_of(w, "selection");
+    if (is_pretrained(w)) {
+        ki_buffer_put(w->to, "| model | the pretrained model, unchanged");
+        return;
+    }
     ki_buffer_put(w->to, "| model | of step %s of %s", count_of(w, "step", a), count_of(w, "steps", b));
     if (selection && strcmp(selection, "validation") == 0)
         ki_buffer_put(w->to, ", the best on validation classes");
     if (selection && strcmp(selection, "last") == 0) ki_buffer_put(w->to, ", the last");
     if (selection && strcmp(selection, "test") == 0)
         ki_buffer_put(w->to, ", **the best on the test classes themselves**");
+}
+
+static void put_making(writer *w) {
+    char a[KI_NUMBER_TEXT];
+    put_step(w);
     ki_buffer_put(w->to, " |\n| made by | ");
     put_fact(w, "kith", "kith ", "");
     put_hash(w, "commit", ", commit ");
@@ -137,6 +153,16 @@ static void put_score(writer *w, const char *block, const char *key) {
         ki_buffer_put(w->to, " %.1f (%.1f to %.1f) |", 100 * value, 100 * low, 100 * high);
 }
 
+/* The run's own scores before training are those of a layer that was already fitted. */
+static void put_pretrained(writer *w) {
+    double recall = NAN, map = NAN;
+    if (!kith_card_real(w->tune, "pretrained_test.recall_at_1", &recall) ||
+        !kith_card_real(w->tune, "pretrained_test.map_at_r", &map))
+        return;
+    ki_buffer_put(w->to, "| the same, by the pretrained model | %.1f | | %.1f | |\n", 100 * recall,
+                  100 * map);
+}
+
 static void put_scores(writer *w) {
     static const struct {
         const char *block, *title;
@@ -150,6 +176,10 @@ static void put_scores(writer *w) {
                   "of the same class (R@1), and how good\nthe whole list is (MAP@R).\n\n"
                   "| | R@1 | R@4 | MAP@R | NMI |\n|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (w->tune && strcmp(rows[i].block, "untrained") == 0) {
+            put_pretrained(w);
+            continue;
+        }
         ki_snprintf(path, sizeof path, "%s.map_at_r", rows[i].block);
         if (!text_of(w, path)) continue;
         ki_buffer_put(w->to, "| %s |", rows[i].title);
@@ -163,6 +193,7 @@ static void put_scores(writer *w) {
 
 static void put_error_rates(writer *w) {
     char path[64], a[KI_NUMBER_TEXT], b[KI_NUMBER_TEXT], c[KI_NUMBER_TEXT];
+    const char *source = text_of(w, "error_rates.source");
     ki_buffer_put(w->to, "\n## Error rates\n");
     if (!text_of(w, "error_rates.at.0.threshold")) {
         ki_buffer_put(w->to,
@@ -170,15 +201,15 @@ static void put_error_rates(writer *w) {
                       "--calibrate PHOTOS` measures them on photos of yours.\n");
         return;
     }
-    ki_buffer_put(
-        w->to,
-        "Of %s pairs of one class and %s pairs of two, of %s validation classes. A pair matches when its "
-        "score reaches the threshold.\nThese rates are of classes like those; kinds that are more "
-        "alike are confused more often.\n\n"
-        "| false matches among pairs of two classes | threshold | matches found among pairs of one "
-        "class |\n|---|---|---|\n",
-        count_of(w, "error_rates.same_pairs", a), count_of(w, "error_rates.different_pairs", b),
-        count_of(w, "error_rates.classes", c));
+    ki_buffer_put(w->to,
+                  "Of %s pairs of one class and %s pairs of two, of %s %s classes. A pair matches when its "
+                  "score reaches the threshold.\nThese rates are of classes like those; kinds that are more "
+                  "alike are confused more often.\n\n"
+                  "| false matches among pairs of two classes | threshold | matches found among pairs of one "
+                  "class |\n|---|---|---|\n",
+                  count_of(w, "error_rates.same_pairs", a), count_of(w, "error_rates.different_pairs", b),
+                  count_of(w, "error_rates.classes", c),
+                  source && strcmp(source, "cross-validation") == 0 ? "held-out" : "validation");
     for (int i = 0; i < 8; i++) {
         ki_snprintf(path, sizeof path, "error_rates.at.%d.false_match_rate", i);
         const double rate = real_of(w, path);
@@ -252,8 +283,9 @@ static void put_recipe(writer *w, const char *recipe) {
     ki_buffer_put(w->to, "\n");
 }
 
-kith_status ki_model_card_make(const kith_card *card, const char *recipe, ki_buffer *to, kith_error *err) {
-    writer w = {.card = card, .to = to};
+kith_status ki_model_card_make(const kith_card *card, const kith_card *tune, const char *recipe,
+                               ki_buffer *to, kith_error *err) {
+    writer w = {.card = card, .tune = tune, .to = to};
     to->err = err;
     ki_buffer_put(to, "# ");
     put_fact(&w, "backbone", "", "");

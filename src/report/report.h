@@ -77,7 +77,9 @@ void ki_page_style(ki_buffer *to);
 /* Lines, NULL-ended. */
 extern const char *const ki_report_style[], *const ki_report_script[];
 
-/* model_card.c: MODEL.md from a card and the recipe's text (NULL: none). */
-kith_status ki_model_card_make(const kith_card *card, const char *recipe, ki_buffer *to, kith_error *err);
+/* model_card.c: MODEL.md from a card, tune.json of a run that kith train PHOTOS made (NULL: another), and the recipe's text
+ * (NULL: none). */
+kith_status ki_model_card_make(const kith_card *card, const kith_card *tune, const char *recipe,
+                               ki_buffer *to, kith_error *err);
 
 #endif

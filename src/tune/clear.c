@@ -10,9 +10,9 @@
 
 /* Of a run, besides the model, which stays until the next one takes its place. recipe.yaml goes last: as long as it is there, whoever
  * was killed in between knows that there is something to clear. */
-static const char *const run_files[] = {"checkpoints", "test",        "log.jsonl",  "run.json",
-                                        "result.json", "pairs.json",  "paths.json", "split.csv",
-                                        "data.csv",    "report.html", "tune.json",  "recipe.yaml"};
+static const char *const run_files[] = {"checkpoints", "test",       "log.jsonl",  "run.json", "result.json",
+                                        "pairs.json",  "paths.json", "split.csv",  "data.csv", "report.html",
+                                        "MODEL.md",    "tune.json",  "recipe.yaml"};
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at) {
     (void)info;

@@ -139,11 +139,42 @@ static void put_forecast(const ki_tune_forecast *f, const char *of_what, ki_buff
     ki_buffer_put(to, " (mean of both %+.1f to %+.1f)", 100 * f->low, 100 * f->high);
 }
 
+/* Could the layer have been trained on the part, with the fold held out, and was not? */
+static bool is_missing(const ki_tune *t, const ki_tune_part *part, int fold) {
+    const ki_tune_trial trial = {.way = &t->way[t->best], .folds = &t->folds[1], .fold = fold, .part = *part};
+    char name[256];
+    ki_items items = {0};
+    kith_error ignored;
+    bool has_two = false;
+    if (ki_tune_find(t, ki_tune_trial_name(&trial, name, sizeof name), t->way[t->best].steps, NULL))
+        return false;
+    if (ki_tune_select(t, &t->folds[1], fold, false, part, &items, &ignored) != KITH_OK) return false;
+    for (int64_t i = 1; i < items.n; i++)
+        has_two |= t->set->item[items.item[i]].label != t->set->item[items.item[0]].label;
+    ki_free(items.item);
+    return has_two;
+}
+
+static const char *why_not(const ki_tune *t) {
+    static const int needed[] = {HALF, HALF_OF_PHOTOS};
+    if (!t->way[t->best].objective)
+        return "the best way that was tried learns nothing, so it does not say what more photos would bring";
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        const ki_tune_part *part = &parts[needed[i]];
+        if (t->folds[1].by_photo && !part->of_photos) continue;
+        for (int f = 0; f < t->folds[1].n; f++) {
+            if (is_missing(t, part, f))
+                return "there was no time to see what more photos would bring; more --minutes would say it";
+        }
+    }
+    return "there are too few classes to say what more of them would bring";
+}
+
 static kith_status advise(ki_tune *t, kith_error *err) {
     ki_buffer text = {.err = err};
     put_forecast(&t->forecast[0], "classes", &text);
     put_forecast(&t->forecast[1], "photos of each class", &text);
-    if (text.n == 0) ki_buffer_put(&text, "there are too few classes to say what more of them would bring");
+    if (text.n == 0) ki_buffer_put(&text, "%s", why_not(t));
     ki_buffer_add(&text, "", 1);
     if (text.status == KITH_OK) ki_snprintf(t->advice, sizeof t->advice, "%s", text.data);
     const kith_status status = text.status;

@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/buffer.h"
 #include "base/text.h"
+#include "io/file.h"
 #include "io/json.h"
 #include "judge/card.h"
 #include "judge/paired.h"
@@ -112,6 +115,50 @@ done:
     return status;
 }
 
+/* Into result.json, which the run wrote without them. */
+static kith_status report_rates(const ki_tune *t, const kith_calibration *curve, kith_error *err) {
+    kith_status status;
+    ki_path path;
+    kith_json *json = NULL;
+    const char *rates = NULL;
+    char *old = NULL;
+    size_t n = 0;
+    ki_buffer text = {.err = err};
+    KI_CHECK(ki_path_print(&path, err, "%s/result.json", t->folder));
+    KI_CHECK(ki_file_read(path.s, (size_t)1 << 28, &old, &n, err));
+    KI_CHECK(kith_json_new(&json, err));
+    kith_json_object_begin(json);
+    ki_card_put(json, &(ki_card_content){.calibration = curve});
+    kith_json_object_end(json);
+    KI_CHECK(kith_json_finish(json, &rates, err));
+    while (n > 0 && old[n - 1] != '}') n--;
+    if (n < 2) {
+        status = ki_fail(err, KITH_EFORMAT, "%s is no JSON object", path.s);
+        goto done;
+    }
+    ki_buffer_add(&text, old, n - 1);
+    ki_buffer_put(&text, ", %s\n", rates + 1);
+    KI_CHECK(text.status);
+    status = ki_file_write(path.s, text.data, text.n, err);
+done:
+    ki_buffer_release(&text);
+    ki_free(old);
+    kith_json_free(json);
+    return status;
+}
+
+static bool has_rates(const ki_tune *t) {
+    ki_path path;
+    kith_card *card = NULL;
+    kith_error ignored;
+    if (ki_path_print(&path, NULL, "%s/result.json", t->folder) != KITH_OK) return false;
+    if (kith_card_read(path.s, &card, &ignored) != KITH_OK) return false;
+    const bool yes = kith_card_text(card, "error_rates.source") != NULL;
+    kith_card_free(card);
+    return yes;
+}
+
+/* A run that was cleared and made again has none, though they were measured. */
 static kith_status add_rates(ki_tune *t, kith_error *err) {
     kith_status status;
     ki_path path;
@@ -122,12 +169,19 @@ static kith_status add_rates(ki_tune *t, kith_error *err) {
     char key[256], text[200];
     ki_snprintf(key, sizeof key, "error rates of %s",
                 ki_tune_describe(&t->way[t->winner], text, sizeof text));
-    if (ki_tune_has_decided(t, key)) return KITH_OK;
+    if (has_rates(t)) return KITH_OK;
+    if (ki_tune_has_decided(t, key)) {
+        KI_TRY(ki_tune_decide(t, key, 0, &done, err));
+        if (!(done > 0)) return KITH_OK;
+    }
     KI_CHECK(measure(t, &curve, err));
     KI_CHECK(ki_path_print(&path, err, "%s/model.safetensors", t->folder));
     const kith_model_options options = {.size = sizeof options, .weights = path.s};
     KI_CHECK(ki_model_file_open(&options, t->backend, &net, &params, NULL, err));
-    if (curve.n) KI_CHECK(ki_weights_save(&net, params, NULL, &curve, path.s, err));
+    if (curve.n) {
+        KI_CHECK(ki_weights_save(&net, params, NULL, &curve, path.s, err));
+        KI_CHECK(report_rates(t, &curve, err));
+    }
     KI_CHECK(ki_tune_decide(t, key, (double)curve.n, &done, err));
 done:
     ki_params_free(params);
@@ -323,6 +377,8 @@ static kith_status write_summary(const ki_tune *t, const beside *b, kith_error *
     put_int(json, "n_views", t->n_views);
     put_text(json, "held_out", t->folds[1].by_photo ? "photos" : "classes");
     put_text(json, "winner", ki_tune_describe(&t->way[t->winner], text, sizeof text));
+    kith_json_key(json, "is_pretrained");
+    kith_json_bool(json, t->winner == 0);
     put_text(json, "why", t->why);
     put_text(json, "advice", t->advice);
     put_beside(json, b);

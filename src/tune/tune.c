@@ -1,7 +1,9 @@
 /* From a folder of photos to a model: the steps in their order, the clock, and what is said on the way. */
 #include "tune/tune.h"
 
+#include <limits.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,8 +11,9 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "io/lock.h"
+#include "net/general.h"
 
-static const double USUAL_MINUTES = 5;
+static const double USUAL_MINUTES = 5, MOST_MINUTES = 1e6;
 
 double ki_tune_seconds(const ki_tune *t) { return t->used_before + ki_seconds_now() - t->began; }
 
@@ -63,16 +66,47 @@ static kith_status take_folder(ki_tune *t, kith_error *err) {
     return ki_hint(err, KITH_EIO, "wait for it, stop it, or name another folder with --out");
 }
 
-/* The same photos, model, device and seed as before? */
+/* The one name of what has many, links followed; of what is not there yet, from the folder on that is. */
+static kith_status find_real(const char *path, ki_path *ret, kith_error *err) {
+    char real[PATH_MAX];
+    ki_path whole;
+    KI_TRY(ki_path_absolute(path, &whole, err));
+    for (char *end = whole.s + strlen(whole.s); end > whole.s;) {
+        const char was = *end;
+        *end = '\0';
+        const bool is_there = realpath(whole.s, real) != NULL;
+        *end = was;
+        if (is_there) return ki_path_print(ret, err, "%s%s", real, end);
+        while (--end > whole.s && *end != '/') continue;
+    }
+    *ret = whole;
+    return KITH_OK;
+}
+
+/* Run files among the photos would be a class. */
+static kith_status check_apart(const kith_tune_options *o, kith_error *err) {
+    ki_path photos, out;
+    if (!ki_is_folder("%s", o->photos)) return KITH_OK;
+    KI_TRY(find_real(o->photos, &photos, err));
+    KI_TRY(find_real(o->out, &out, err));
+    if (!ki_path_is_below(out.s, photos.s)) return KITH_OK;
+    ki_fail(err, KITH_EINVAL, "the run folder %s is inside the photos' folder", o->out);
+    return ki_hint(err, KITH_EINVAL, "name another with --out");
+}
+
+/* The same photos, model, device and seed as before, however they are spelled? */
 static kith_status check_same(ki_tune *t, kith_error *err) {
     const kith_tune_options *o = t->options;
     char text[9000];
-    ki_path photos;
+    ki_path photos, model = {KI_GENERAL};
     double now, then = 0;
-    KI_TRY(ki_path_absolute(o->photos, &photos, err));
-    for (size_t end = strlen(photos.s); end > 1 && photos.s[end - 1] == '/';) photos.s[--end] = '\0';
-    const int n = ki_snprintf(text, sizeof text, "%s\n%s\n%s\n%lld", photos.s, o->model ? o->model : "",
-                              o->device ? o->device : "", (long long)o->seed);
+    KI_TRY(find_real(o->photos, &photos, err));
+    if (o->model && access(o->model, F_OK) == 0)
+        KI_TRY(find_real(o->model, &model, err));
+    else if (o->model)
+        KI_TRY(ki_path_print(&model, err, "%s", o->model));
+    const int n = ki_snprintf(text, sizeof text, "%s\n%s\n%s\n%lld", photos.s, model.s,
+                              o->device ? o->device : "cpu", (long long)o->seed);
     now = (double)(ki_checksum(text,
                                n < 0                     ? 0
                                : (size_t)n < sizeof text ? (size_t)n
@@ -89,12 +123,14 @@ static kith_status prepare(ki_tune *t, kith_error *err) {
     const kith_tune_options *o = t->options;
     if (!o->photos || !*o->photos) return ki_fail(err, KITH_EINVAL, "there are no photos");
     if (!o->out || !*o->out) return ki_fail(err, KITH_EINVAL, "there is no run folder to write to");
-    if (!(o->minutes >= 0) || o->minutes > 1e6 || o->seed < 0)
-        return ki_fail(err, KITH_EINVAL, "minutes %g, seed %lld; wanted 0 or more", o->minutes,
-                       (long long)o->seed);
+    if (!(o->minutes >= 0) || o->minutes > MOST_MINUTES)
+        return ki_fail(err, KITH_EINVAL, "%g minutes; wanted 0 to %.0f", o->minutes, MOST_MINUTES);
+    if (o->seed < 0)
+        return ki_fail(err, KITH_EINVAL, "the seed is %lld; wanted 0 or more", (long long)o->seed);
     const int n = ki_snprintf(t->folder, sizeof t->folder, "%s", o->out);
     if (n < 0 || (size_t)n >= sizeof t->folder)
         return ki_fail(err, KITH_EINVAL, "the run folder's name is too long");
+    KI_TRY(check_apart(o, err));
     t->seconds_allowed = 60 * (o->minutes > 0 ? o->minutes : USUAL_MINUTES);
     KI_TRY(take_folder(t, err));
     KI_TRY(ki_tune_state_open(t, err));

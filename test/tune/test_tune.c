@@ -93,9 +93,15 @@ static void test_what_it_leaves(void **state) {
     assert_int_equal(stat(in_folder("run/model.safetensors"), &info), 0);
     assert_int_equal(stat(in_folder("run/recipe.yaml"), &info), 0);
     assert_true(lines_of("run/tune.json", "\"won\": true") == 1);
+    assert_int_equal(lines_of("run/result.json", "\"error_rates\""), 1);
+    assert_int_equal(lines_of("run/MODEL.md", "Not known"), 0);
+    assert_int_equal(lines_of("run/MODEL.md", " held-out classes. A pair matches"), 1);
+    assert_int_equal(lines_of("run/MODEL.md", "| the same, by the pretrained model |"), 1);
+    assert_int_equal(lines_of("run/MODEL.md", "before training"), 0);
     const int n_lines = lines_of("run/tried.jsonl", "\n");
     assert_ok(run("photos", "run", 0.15, &w, &again, &err), &err);
     assert_int_equal(lines_of("run/tried.jsonl", "\n"), n_lines);
+    assert_int_equal(lines_of("run/result.json", "\"error_rates\""), 1);
     assert_string_equal(again.winner, result.winner);
     assert_true(again.run.test.map_at_r.mean == result.run.test.map_at_r.mean);
 }
@@ -126,6 +132,7 @@ static void test_pretrained_stays(void **state) {
     assert_ok(run("lots", "lots-run", 0.15, &w, &result, &err), &err);
     if (!result.is_pretrained) fail_msg("%s: %s", result.winner, result.why);
     assert_non_null(strstr(result.why, "nothing was better"));
+    assert_int_equal(lines_of("lots-run/MODEL.md", "| model | the pretrained model, unchanged |"), 1);
     /* A network without a layer of its own gets one that turns its features: cosines stay. */
     shell(
         "for m in start.safetensors lots-run; do $K eval $m --data photos --split all --resize squash32 "
@@ -182,13 +189,17 @@ static void test_refused(void **state) {
     struct stat info;
     make();
     shell(
-        "mkdir two && cp -r photos/glyph00000 photos/glyph00001 two && mkdir none && mkdir -p runs/other && "
+        "ln -s photos linked && mkdir two && cp -r photos/glyph00000 photos/glyph00001 two && mkdir none && "
+        "mkdir -p runs/other && "
         "echo 'data: {root: photos}' > runs/other/recipe.yaml");
     static const struct {
         const char *photos, *out, *message;
         kith_status status;
     } rows[] = {{"two", "two-run", "two has 2 classes of two photos or more; wanted 3", KITH_EINVAL},
                 {"none", "none-run", "no data set found", KITH_EINVAL},
+                {"photos", "photos", "is inside the photos' folder", KITH_EINVAL},
+                {"photos", "photos/../photos/new/run", "is inside the photos' folder", KITH_EINVAL},
+                {"linked", "photos/run", "is inside the photos' folder", KITH_EINVAL},
                 {"photos", "runs/other", "holds a run of a recipe", KITH_EINVAL}};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         const kith_status status = run(rows[i].photos, rows[i].out, 0.15, &w, NULL, &err);
@@ -196,7 +207,10 @@ static void test_refused(void **state) {
         assert_int_not_equal(status, KITH_OK);
         if (i < 2) assert_int_not_equal(stat(in_folder(rows[i].out), &info), 0);
     }
+    shell("! find photos -type f ! -name '*.png' | grep . && ! test -e photos/new && ! test -e photos/run");
     assert_ok(run("photos", "seeded", 0.15, &w, NULL, &err), &err);
+    assert_ok(run("two/../photos/.", "seeded", 0.15, &w, NULL, &err), &err);
+    assert_ok(run("linked", "seeded", 0.15, &w, NULL, &err), &err);
     assert_int_equal(run("two", "seeded", 0.15, &w, NULL, &err), KITH_EINVAL);
     assert_non_null(strstr(err.message, "was begun with other photos"));
 }

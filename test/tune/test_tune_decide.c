@@ -185,9 +185,33 @@ static void test_parts(void **state) {
     close_tune(&t);
 }
 
+/* Without scores of parts it says why there are none. */
+static void test_no_advice(void **state) {
+    (void)state;
+    static const kith_tune_options options = {.size = sizeof options};
+    static const struct {
+        const char *objective, *advice;
+        int n_classes;
+    } rows[] = {{NULL, "learns nothing", N_CLASSES},
+                {"{name: triplet}", "there was no time", N_CLASSES},
+                {"{name: triplet}", "there are too few classes", 1}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        ki_tune t;
+        kith_error err = {0};
+        open_tune(&t, &options, NULL, NULL);
+        t.best = 1;
+        t.is_over = true;
+        t.way[1].objective = rows[i].objective;
+        t.learn.n = (int64_t)rows[i].n_classes * N_PHOTOS;
+        assert_ok(ki_tune_curve(&t, &err), &err);
+        if (!strstr(t.advice, rows[i].advice)) fail_msg("row %zu: %s", i, t.advice);
+        close_tune(&t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_more_than_chance),
                                        cmocka_unit_test(test_folds_hold_whole_classes),
-                                       cmocka_unit_test(test_parts)};
+                                       cmocka_unit_test(test_parts), cmocka_unit_test(test_no_advice)};
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }
