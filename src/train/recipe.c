@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/parallel.h"
@@ -268,6 +269,11 @@ static ki_value *at_path(ki_value *v, const char *path) {
     return v;
 }
 
+/* `general` and `hub:NAME` are found from everywhere. */
+static bool is_name(const char *key, const char *text) {
+    return strcmp(key, "weights") == 0 && ki_model_file_is_name(text);
+}
+
 /* Paths from --set are relative to the working folder; paths in the run's recipe may be relative to another. */
 static kith_status anchor_set(ki_recipe *r, const char *set, kith_error *err) {
     char key[128];
@@ -280,9 +286,18 @@ static kith_status anchor_set(ki_recipe *r, const char *set, kith_error *err) {
     ki_value *v = at_path(r->root, key);
     if (v && v->kind == KI_VALUE_SCALAR && strcmp(v->text, "false") == 0) return KITH_OK; /* labels: false */
     if (!v || v->kind != KI_VALUE_SCALAR || !*v->text) return KITH_OK;
-    KI_TRY(ki_path_absolute(v->text, &path, err));
+    if (is_name(strrchr(key, '.') + 1, v->text)) return KITH_OK;
+    KI_TRY(ki_paths_absolute(v->text, &path, err));
     v->text = ki_arena_strdup(&r->arena, path.s);
     return v->text ? KITH_OK : ki_fail_memory(err, strlen(path.s), "a path");
+}
+
+/* Unless the run began beside a file that is called so. */
+static bool stays_a_name(const ki_recipe *r, const ki_value *map, const char *key) {
+    const ki_value *v = ki_value_get(map, key);
+    ki_path path;
+    return v && v->kind == KI_VALUE_SCALAR && is_name(key, v->text) &&
+           (ki_run_paths_find(&r->paths, v->text, &path, NULL) != KITH_OK || access(path.s, F_OK) != 0);
 }
 
 static kith_status resolve_places(ki_recipe *r, kith_error *err) {
@@ -291,6 +306,7 @@ static kith_status resolve_places(ki_recipe *r, kith_error *err) {
         const bool is_list = section && section->kind == KI_VALUE_LIST;
         for (const ki_value *v = is_list ? section->first : section; v; v = is_list ? v->next : NULL) {
             if (strcmp(places[i].key, "labels") == 0 && ki_data_lacks_labels(v)) continue;
+            if (stays_a_name(r, v, places[i].key)) continue;
             KI_TRY(ki_run_paths_resolve(&r->paths, &r->arena, v, places[i].key, err));
         }
     }

@@ -93,6 +93,14 @@ done:
     return status;
 }
 
+/* A set that lacks a file somebody named is another set than was meant. */
+static kith_status check_whole(const kith_dataset *set, kith_error *err) {
+    for (size_t i = 0; i < set->n_parts; i++) KI_TRY(check_whole(set->part[i], err));
+    if (!set->unread.absent) return KITH_OK;
+    ki_fail(err, KITH_EIO, "%s: there is no such file", set->unread.absent);
+    return ki_hint(err, KITH_EIO, "data.root names it; put it back, or name the tar files that are there");
+}
+
 static kith_status open_data(ki_train_state *run, kith_error *err) {
     const kith_status status = ki_data_open(run->recipe->data, &run->set, err);
     if (status != KITH_OK && run->has_begun)
@@ -103,6 +111,7 @@ static kith_status open_data(ki_train_state *run, kith_error *err) {
                            ? "if the data was moved, say where it is now with --set data.0.root=…"
                            : "if the data was moved, say where it is now with --set data.root=…");
     KI_TRY(status);
+    KI_TRY(check_whole(run->set, err));
     KI_TRY(select_split(run, KITH_SPLIT_TRAIN, &run->train, err));
     KI_TRY(select_split(run, KITH_SPLIT_VALIDATION, &run->validation, err));
     if (run->recipe->eval.test) KI_TRY(select_split(run, KITH_SPLIT_TEST, &run->test, err));
