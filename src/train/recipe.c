@@ -613,7 +613,7 @@ static kith_status check_views(ki_recipe *r, kith_error *err) {
     return status == KITH_OK ? status : ki_prefix(err, status, "eval");
 }
 
-/* A pair loss learns from two images of one class and one of another; a batch that cannot hold them teaches nothing. */
+/* A pair loss learns from two images of one class, or two views of one, and one of another; a batch that cannot hold them teaches nothing. */
 static kith_status check_batch(const ki_recipe *r, kith_error *err) {
     const ki_sampler_settings *b = &r->batch;
     const ki_value *chunk = ki_value_get(r->batch_map, "chunk");
@@ -624,19 +624,19 @@ static kith_status check_batch(const ki_recipe *r, kith_error *err) {
     }
     if (!ki_objective_needs_pairs(r->objective)) return KITH_OK;
     if (ki_sampler_is_by_class(b)) {
-        if (b->classes >= 2 && b->images >= 2) return KITH_OK;
+        if (b->classes >= 2 && (b->images >= 2 || b->views >= 2)) return KITH_OK;
         ki_fail(err, KITH_EINVAL,
                 "batch: %lld classes of %lld images; a pair loss wants at least 2 classes of 2 images",
                 (long long)b->classes, (long long)b->images);
     } else {
-        if (b->size >= 3) return KITH_OK;
+        if (b->size >= 3 || (b->size == 2 && b->views >= 2)) return KITH_OK;
         ki_fail(err, KITH_EINVAL,
                 "batch: %lld images; a pair loss wants at least 3: two of one class and one of another",
                 (long long)b->size);
     }
-    return ki_hint(
-        err, KITH_EINVAL,
-        "make the batch larger, or take a proxy loss (see `kith list losses`) or objective.memory");
+    return ki_hint(err, KITH_EINVAL,
+                   "make the batch larger, give each image several views (batch.views), or take a proxy loss "
+                   "(see `kith list losses`) or objective.memory");
 }
 
 static kith_status read_sections(ki_recipe *r, kith_error *err) {

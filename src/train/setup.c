@@ -50,13 +50,16 @@ static kith_status number_classes(ki_train_state *run, kith_error *err) {
                    "`kith data` shows its classes; data.validation takes some of them for validation");
 }
 
-/* With one image in every class there is no pair of one class to learn from. */
+/* With one image in every class, seen once in a batch, there is no pair of one class to learn from. */
 static kith_status check_pairs(const ki_train_state *run, kith_error *err) {
+    if (run->recipe->batch.views >= 2) return KITH_OK;
     if (run->n_classes < run->n_labelled || !ki_objective_needs_pairs(run->recipe->objective)) return KITH_OK;
     ki_fail(err, KITH_EINVAL,
             "%s has %d training classes of 1 image each; a pair loss wants a class with 2 images or more",
             run->set->root, run->n_classes);
-    return ki_hint(err, KITH_EINVAL, "look at it with `kith data`; a folder of images is a class");
+    return ki_hint(err, KITH_EINVAL,
+                   "look at it with `kith data`; a folder of images is a class; batch.views: 2 makes pairs "
+                   "of each image");
 }
 
 /* Whole training classes in random order, as many as fit. */
@@ -65,7 +68,7 @@ static kith_status select_seen(ki_train_state *run, kith_error *err) {
     kith_status status;
     int64_t *order = NULL, *count = NULL;
     bool *is_taken = NULL;
-    if (!r->eval.seen) return KITH_OK;
+    if (!r->eval.seen || run->n_classes >= run->n_labelled) return KITH_OK; /* nobody has one to find */
     const size_t n = run->set->n_classes;
     KI_CHECK(ki_alloc_or(&order, n, sizeof *order, "classes", err));
     KI_CHECK(ki_zalloc_or(&count, n, sizeof *count, "classes", err));
