@@ -1,13 +1,17 @@
 /* Kept features: where the files lie, what decides them, parts of a file and the whole. */
 #include "embed/kept.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/atomic.h"
+#include "base/checksum.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "data/loader/loader.h"
 #include "embed/forward.h"
@@ -237,6 +241,87 @@ static kith_status check_bad(ki_kept *keep, const ki_vectors *rows, kith_error *
     return ki_hint(err, KITH_EFORMAT, "look at the files with `kith data ROOT --check`");
 }
 
+/* ---- has a file changed? ---- */
+
+enum { SUM = 16 }; /* hexadecimal digits */
+
+static kith_status sum_of(const char *path, char ret[SUM + 2], kith_error *err) {
+    enum { PIECE = 1 << 20 }; /* the sum is of pieces of this size, one after the other */
+    kith_status status;
+    int fd = -1;
+    long long bytes = 0;
+    char *piece = NULL;
+    uint64_t sum = 0;
+    KI_CHECK(ki_file_open(path, KI_FILE_ONLY, &fd, &bytes, err));
+    KI_CHECK(ki_alloc_or(&piece, PIECE, 1, "a piece of a file", err));
+    for (long long at = 0; at < bytes; at += PIECE) {
+        const size_t n = bytes - at < PIECE ? (size_t)(bytes - at) : PIECE;
+        KI_CHECK(ki_file_read_at(fd, path, piece, n, at, err));
+        sum = ki_checksum(piece, n, sum);
+    }
+    ki_snprintf(ret, SUM + 2, "%016llx\n", (unsigned long long)sum);
+done:
+    if (fd >= 0) close(fd);
+    ki_free(piece);
+    return status;
+}
+
+static kith_status write_sum(const char *path, kith_error *err) {
+    char sum[SUM + 2];
+    ki_path file;
+    KI_TRY(ki_path_print(&file, err, "%s.sum", path));
+    KI_TRY(sum_of(path, sum, err));
+    return ki_file_write(file.s, sum, strlen(sum), err);
+}
+
+/* A process that was killed behind the file has left it without a sum: it gets one. */
+static bool has_its_sum(const char *path) {
+    ki_path file;
+    char sum[SUM + 2], *kept = NULL;
+    size_t n = 0;
+    kith_error ignored;
+    if (ki_path_print(&file, NULL, "%s.sum", path) != KITH_OK) return false;
+    if (!ki_is_file("%s", file.s)) return write_sum(path, &ignored) == KITH_OK;
+    if (sum_of(path, sum, &ignored) != KITH_OK ||
+        ki_file_read(file.s, sizeof sum, &kept, &n, &ignored) != KITH_OK)
+        return false;
+    const bool is_same = strcmp(kept, sum) == 0;
+    ki_free(kept);
+    return is_same;
+}
+
+static bool has_shape(const char *path, int64_t n, int64_t dim) {
+    ki_npy_rows *rows = NULL;
+    kith_error ignored;
+    if (ki_npy_rows_open(path, &rows, &ignored) != KITH_OK) return false;
+    const bool fits = ki_npy_rows_count(rows) == n && ki_npy_rows_dim(rows) == dim;
+    ki_npy_rows_free(rows);
+    return fits;
+}
+
+static void drop_file(const char *path) {
+    ki_path sum;
+    (void)unlink(path);
+    if (ki_path_print(&sum, NULL, "%s.sum", path) == KITH_OK) (void)unlink(sum.s);
+}
+
+/* Is the file of n rows there, as it was written? A damaged one is set aside. */
+static kith_status find_made(const ki_kept *keep, const char *path, int64_t n, bool *ret, kith_error *err) {
+    ki_path aside;
+    *ret = false;
+    if (!ki_is_file("%s", path)) return KITH_OK;
+    *ret = has_shape(path, n, keep->dim) && has_its_sum(path);
+    if (*ret) return KITH_OK;
+    KI_TRY(ki_path_print(&aside, err, "%s.damaged", path));
+    if (rename(path, aside.s) != 0)
+        return ki_fail(err, KITH_EIO, "%s is damaged and cannot be set aside: %s", path, strerror(errno));
+    drop_file(path);
+    ki_log(KITH_LOG_WARNING, "%s is damaged: it is %s now, and its features are made again", path, aside.s);
+    return KITH_OK;
+}
+
+/* ---- making a part ---- */
+
 static kith_status make_part(ki_kept *keep, const wanted *w, int64_t part, making *m, const char *path,
                              kith_error *err) {
     kith_status status;
@@ -246,6 +331,7 @@ static kith_status make_part(ki_kept *keep, const wanted *w, int64_t part, makin
     spread(keep, w, part, &m->rows);
     const kith_array array = {KITH_F32, 2, {m->rows.n_room, keep->dim}, m->rows.host};
     KI_CHECK(kith_npy_write(path, &array, err));
+    KI_CHECK(write_sum(path, err));
 done:
     if (status != KITH_OK && m->forward) ki_forward_abandon(m->forward);
     ki_loader_free(m->loader);
@@ -257,18 +343,6 @@ done:
 /* ---- a file ---- */
 
 static int64_t n_parts_of(const wanted *w) { return (w->items->n + PART - 1) / PART; }
-
-/* A part that is there, whole and of the right size? */
-static bool is_made(const ki_kept *keep, const wanted *w, int64_t part, const char *path) {
-    const int64_t left = w->items->n - part * PART;
-    ki_npy_rows *rows = NULL;
-    kith_error ignored;
-    if (ki_npy_rows_open(path, &rows, &ignored) != KITH_OK) return false;
-    const bool fits =
-        ki_npy_rows_count(rows) == (left < PART ? left : PART) && ki_npy_rows_dim(rows) == keep->dim;
-    ki_npy_rows_free(rows);
-    return fits;
-}
 
 static kith_status append(const char *path, ki_atomic_file *to, int64_t dim, kith_error *err) {
     kith_status status;
@@ -299,9 +373,10 @@ static kith_status join(const ki_kept *keep, const wanted *w, const char *path, 
         KI_CHECK(append(part.s, &to, keep->dim, err));
     }
     KI_CHECK(ki_atomic_commit(&to, err));
+    KI_CHECK(write_sum(path, err));
     for (int64_t p = 0; p < n_parts_of(w); p++) {
         KI_CHECK(path_of(keep, w, p, &part, err));
-        (void)unlink(part.s);
+        drop_file(part.s);
     }
 done:
     ki_atomic_discard(&to);
@@ -312,18 +387,21 @@ static kith_status make(ki_kept *keep, const wanted *w, kith_error *err) {
     kith_status status = KITH_OK;
     making m = {0};
     ki_path whole, part;
-    const int64_t n_parts = n_parts_of(w);
+    const int64_t n = w->items->n, n_parts = n_parts_of(w);
+    bool is_made = false;
     keep->n_bad = 0;
     if (w->items->n == 0) return KITH_OK;
     KI_CHECK(path_of(keep, w, -1, &whole, err));
-    if (ki_is_file("%s", whole.s)) return KITH_OK;
+    KI_CHECK(find_made(keep, whole.s, n, &is_made, err));
+    if (is_made) return KITH_OK;
     if (n_parts == 1) {
         KI_CHECK(make_part(keep, w, 0, &m, whole.s, err));
         goto done;
     }
     for (int64_t p = 0; p < n_parts; p++) {
         KI_CHECK(path_of(keep, w, p, &part, err));
-        if (!is_made(keep, w, p, part.s)) KI_CHECK(make_part(keep, w, p, &m, part.s, err));
+        KI_CHECK(find_made(keep, part.s, n - p * PART < PART ? n - p * PART : PART, &is_made, err));
+        if (!is_made) KI_CHECK(make_part(keep, w, p, &m, part.s, err));
     }
     KI_CHECK(join(keep, w, whole.s, err));
 done:

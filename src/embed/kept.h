@@ -9,7 +9,8 @@
  * View 0 of an image is how it is judged; the others are drawn as a training would draw them, by the seed alone. Test items have
  * view 0 only. The files lie in FOLDER/HASH, and HASH is of everything that decides them: the network, how it gets its images, and
  * the list of images with their sizes and dates. A file is whole or not there. While one is made, parts of it are kept, so that a
- * process that was killed loses a thousand images at most. An image that cannot be read is a row of NaN, which readers of features
+ * process that was killed loses a thousand images at most. Beside a file lies its checksum (NAME.npy.sum): one that was damaged since is
+ * set aside (NAME.npy.damaged) and made again. An image that cannot be read is a row of NaN, which readers of features
  * leave out. */
 #ifndef KI_KEPT_H
 #define KI_KEPT_H

@@ -10,12 +10,25 @@
 
 static const size_t most_cached = (size_t)512 << 20;
 
+/* A square that is no larger than the crop has one crop, however its corners are called. */
+static bool has_one_crop(const kith_transform *t) {
+    return (t->resize == KITH_RESIZE_SQUASH || t->resize == KITH_RESIZE_PAD) && t->resize_to <= t->crop_to;
+}
+
 kith_status ki_views_check(int64_t n_views, const kith_transform *transform, kith_error *err) {
     enum { WITHOUT_CORNERS = 2 };
     if (n_views < 1 || n_views > KI_N_TEST_VIEWS)
         return ki_fail(err, KITH_EINVAL, "%lld views of an image; wanted 1 to %d", (long long)n_views,
                        KI_N_TEST_VIEWS);
-    if (n_views <= WITHOUT_CORNERS || !transform || transform->resize != KITH_RESIZE_NONE) return KITH_OK;
+    if (n_views <= WITHOUT_CORNERS || !transform) return KITH_OK;
+    if (has_one_crop(transform)) {
+        ki_fail(
+            err, KITH_EINVAL,
+            "%lld views of images that are resized to squares of %d pixels, and crops of %d have no corners",
+            (long long)n_views, (int)transform->resize_to, (int)transform->crop_to);
+        return ki_hint(err, KITH_EINVAL, "wanted at most 2 views, or a square larger than the crop");
+    }
+    if (transform->resize != KITH_RESIZE_NONE) return KITH_OK;
     ki_fail(err, KITH_EINVAL,
             "%lld views of images that are not resized; their corners have nothing in common",
             (long long)n_views);

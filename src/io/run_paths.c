@@ -155,12 +155,40 @@ kith_status ki_run_paths_find(const ki_run_paths *p, const char *path, ki_path *
     return KITH_OK;
 }
 
+/* One name of a text; absolute if it is of no run. */
+static kith_status find_name(const ki_run_paths *p, const char *name, ki_path *ret, kith_error *err) {
+    return p ? ki_run_paths_find(p, name, ret, err) : ki_path_absolute(name, ret, err);
+}
+
+/* All names of a text, with "::" between them again. What is a file with "::" in its name is one name. */
+static kith_status find_names(const ki_run_paths *p, const char *text, ki_path *ret, kith_error *err) {
+    ki_path name, found, before;
+    ret->s[0] = '\0';
+    for (const char *at = text;; at += 2) {
+        const bool is_one = find_name(p, at, &found, NULL) == KITH_OK && is_there(found.s);
+        const char *next = is_one ? NULL : strstr(at, "::");
+        const size_t n = next ? (size_t)(next - at) : strlen(at);
+        if (n) {
+            KI_TRY(ki_path_print(&name, err, "%.*s", (int)n, at));
+            KI_TRY(find_name(p, name.s, &found, err));
+            before = *ret;
+            KI_TRY(ki_path_print(ret, err, "%s%s%s", before.s, *before.s ? "::" : "", found.s));
+        }
+        if (!next) return KITH_OK;
+        at = next;
+    }
+}
+
+kith_status ki_paths_absolute(const char *text, ki_path *ret, kith_error *err) {
+    return find_names(NULL, text, ret, err);
+}
+
 kith_status ki_run_paths_resolve(const ki_run_paths *p, ki_arena *arena, const ki_value *map, const char *key,
                                  kith_error *err) {
     ki_value *v = map ? (ki_value *)ki_value_get(map, key) : NULL;
     ki_path path;
     if (!p->is_there || !v || v->kind != KI_VALUE_SCALAR || !*v->text) return KITH_OK;
-    KI_TRY(ki_run_paths_find(p, v->text, &path, err));
+    KI_TRY(find_names(p, v->text, &path, err));
     v->text = ki_arena_strdup(arena, path.s);
     return v->text ? KITH_OK : ki_fail_memory(err, strlen(path.s), "a path");
 }

@@ -38,7 +38,8 @@ kith_status ki_run_paths_beside(const char *path, ki_run_paths *ret_paths, kith_
 kith_status ki_run_paths_find(const ki_run_paths *paths, const char *path, ki_path *ret_path,
                               kith_error *err);
 
-/* The same for the text at `key` of a map, in place. Does nothing if there is no text or it is empty. */
+/* The same for the text at `key` of a map, in place: for each of its names, if there are several with "::" between them. Does nothing
+ * if there is no text or it is empty. */
 kith_status ki_run_paths_resolve(const ki_run_paths *paths, ki_arena *arena, const ki_value *map,
                                  const char *key, kith_error *err);
 
@@ -49,5 +50,7 @@ kith_status ki_path_moved(const char *was, const char *now, const char *path, ki
 
 /* `path` as an absolute path; a relative one begins in the working folder. */
 kith_status ki_path_absolute(const char *path, ki_path *ret_path, kith_error *err);
+/* The same for each of the names in a text, which may be several with "::" between them. */
+kith_status ki_paths_absolute(const char *text, ki_path *ret_text, kith_error *err);
 
 #endif

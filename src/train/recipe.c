@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/parallel.h"
@@ -268,6 +269,11 @@ static ki_value *at_path(ki_value *v, const char *path) {
     return v;
 }
 
+/* `general` and `hub:NAME` are found from everywhere. */
+static bool is_name(const char *key, const char *text) {
+    return strcmp(key, "weights") == 0 && ki_model_file_is_name(text);
+}
+
 /* Paths from --set are relative to the working folder; paths in the run's recipe may be relative to another. */
 static kith_status anchor_set(ki_recipe *r, const char *set, kith_error *err) {
     char key[128];
@@ -280,9 +286,18 @@ static kith_status anchor_set(ki_recipe *r, const char *set, kith_error *err) {
     ki_value *v = at_path(r->root, key);
     if (v && v->kind == KI_VALUE_SCALAR && strcmp(v->text, "false") == 0) return KITH_OK; /* labels: false */
     if (!v || v->kind != KI_VALUE_SCALAR || !*v->text) return KITH_OK;
-    KI_TRY(ki_path_absolute(v->text, &path, err));
+    if (is_name(strrchr(key, '.') + 1, v->text)) return KITH_OK;
+    KI_TRY(ki_paths_absolute(v->text, &path, err));
     v->text = ki_arena_strdup(&r->arena, path.s);
     return v->text ? KITH_OK : ki_fail_memory(err, strlen(path.s), "a path");
+}
+
+/* Unless the run began beside a file that is called so. */
+static bool stays_a_name(const ki_recipe *r, const ki_value *map, const char *key) {
+    const ki_value *v = ki_value_get(map, key);
+    ki_path path;
+    return v && v->kind == KI_VALUE_SCALAR && is_name(key, v->text) &&
+           (ki_run_paths_find(&r->paths, v->text, &path, NULL) != KITH_OK || access(path.s, F_OK) != 0);
 }
 
 static kith_status resolve_places(ki_recipe *r, kith_error *err) {
@@ -291,6 +306,7 @@ static kith_status resolve_places(ki_recipe *r, kith_error *err) {
         const bool is_list = section && section->kind == KI_VALUE_LIST;
         for (const ki_value *v = is_list ? section->first : section; v; v = is_list ? v->next : NULL) {
             if (strcmp(places[i].key, "labels") == 0 && ki_data_lacks_labels(v)) continue;
+            if (stays_a_name(r, v, places[i].key)) continue;
             KI_TRY(ki_run_paths_resolve(&r->paths, &r->arena, v, places[i].key, err));
         }
     }
@@ -597,7 +613,7 @@ static kith_status check_views(ki_recipe *r, kith_error *err) {
     return status == KITH_OK ? status : ki_prefix(err, status, "eval");
 }
 
-/* A pair loss learns from two images of one class and one of another; a batch that cannot hold them teaches nothing. */
+/* A pair loss learns from two images of one class, or two views of one, and one of another; a batch that cannot hold them teaches nothing. */
 static kith_status check_batch(const ki_recipe *r, kith_error *err) {
     const ki_sampler_settings *b = &r->batch;
     const ki_value *chunk = ki_value_get(r->batch_map, "chunk");
@@ -608,19 +624,19 @@ static kith_status check_batch(const ki_recipe *r, kith_error *err) {
     }
     if (!ki_objective_needs_pairs(r->objective)) return KITH_OK;
     if (ki_sampler_is_by_class(b)) {
-        if (b->classes >= 2 && b->images >= 2) return KITH_OK;
+        if (b->classes >= 2 && (b->images >= 2 || b->views >= 2)) return KITH_OK;
         ki_fail(err, KITH_EINVAL,
                 "batch: %lld classes of %lld images; a pair loss wants at least 2 classes of 2 images",
                 (long long)b->classes, (long long)b->images);
     } else {
-        if (b->size >= 3) return KITH_OK;
+        if (b->size >= 3 || (b->size == 2 && b->views >= 2)) return KITH_OK;
         ki_fail(err, KITH_EINVAL,
                 "batch: %lld images; a pair loss wants at least 3: two of one class and one of another",
                 (long long)b->size);
     }
-    return ki_hint(
-        err, KITH_EINVAL,
-        "make the batch larger, or take a proxy loss (see `kith list losses`) or objective.memory");
+    return ki_hint(err, KITH_EINVAL,
+                   "make the batch larger, give each image several views (batch.views), or take a proxy loss "
+                   "(see `kith list losses`) or objective.memory");
 }
 
 static kith_status read_sections(ki_recipe *r, kith_error *err) {

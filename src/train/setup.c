@@ -50,13 +50,16 @@ static kith_status number_classes(ki_train_state *run, kith_error *err) {
                    "`kith data` shows its classes; data.validation takes some of them for validation");
 }
 
-/* With one image in every class there is no pair of one class to learn from. */
+/* With one image in every class, seen once in a batch, there is no pair of one class to learn from. */
 static kith_status check_pairs(const ki_train_state *run, kith_error *err) {
+    if (run->recipe->batch.views >= 2) return KITH_OK;
     if (run->n_classes < run->n_labelled || !ki_objective_needs_pairs(run->recipe->objective)) return KITH_OK;
     ki_fail(err, KITH_EINVAL,
             "%s has %d training classes of 1 image each; a pair loss wants a class with 2 images or more",
             run->set->root, run->n_classes);
-    return ki_hint(err, KITH_EINVAL, "look at it with `kith data`; a folder of images is a class");
+    return ki_hint(err, KITH_EINVAL,
+                   "look at it with `kith data`; a folder of images is a class; batch.views: 2 makes pairs "
+                   "of each image");
 }
 
 /* Whole training classes in random order, as many as fit. */
@@ -65,7 +68,7 @@ static kith_status select_seen(ki_train_state *run, kith_error *err) {
     kith_status status;
     int64_t *order = NULL, *count = NULL;
     bool *is_taken = NULL;
-    if (!r->eval.seen) return KITH_OK;
+    if (!r->eval.seen || run->n_classes >= run->n_labelled) return KITH_OK; /* nobody has one to find */
     const size_t n = run->set->n_classes;
     KI_CHECK(ki_alloc_or(&order, n, sizeof *order, "classes", err));
     KI_CHECK(ki_zalloc_or(&count, n, sizeof *count, "classes", err));
@@ -93,6 +96,14 @@ done:
     return status;
 }
 
+/* A set that lacks a file somebody named is another set than was meant. */
+static kith_status check_whole(const kith_dataset *set, kith_error *err) {
+    for (size_t i = 0; i < set->n_parts; i++) KI_TRY(check_whole(set->part[i], err));
+    if (!set->unread.absent) return KITH_OK;
+    ki_fail(err, KITH_EIO, "%s: there is no such file", set->unread.absent);
+    return ki_hint(err, KITH_EIO, "data.root names it; put it back, or name the tar files that are there");
+}
+
 static kith_status open_data(ki_train_state *run, kith_error *err) {
     const kith_status status = ki_data_open(run->recipe->data, &run->set, err);
     if (status != KITH_OK && run->has_begun)
@@ -103,6 +114,7 @@ static kith_status open_data(ki_train_state *run, kith_error *err) {
                            ? "if the data was moved, say where it is now with --set data.0.root=…"
                            : "if the data was moved, say where it is now with --set data.root=…");
     KI_TRY(status);
+    KI_TRY(check_whole(run->set, err));
     KI_TRY(select_split(run, KITH_SPLIT_TRAIN, &run->train, err));
     KI_TRY(select_split(run, KITH_SPLIT_VALIDATION, &run->validation, err));
     if (run->recipe->eval.test) KI_TRY(select_split(run, KITH_SPLIT_TEST, &run->test, err));

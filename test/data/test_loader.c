@@ -395,6 +395,26 @@ static void test_too_many_bad_images(void **state) {
     kith_dataset_free(set);
 }
 
+/* Nothing of its class can replace an image: it is said which class, and what to do. */
+static void test_a_class_without_images(void **state) {
+    (void)state;
+    char output[256];
+    assert_int_equal(testing_run(output, sizeof output, "cp -r %s %s", make_images(), in_folder("empty")), 0);
+    for (int i = 0; i < PER_CLASS; i++) put_text(in_folder("empty/c05/%d.png", i), "no image");
+    kith_dataset *set = open_images(in_folder("empty"));
+    const ki_loader_settings s = random_settings(); /* any number may be bad */
+    ki_loader *loader = make_loader(set, &s, NULL);
+    kith_error err = {0};
+    kith_status status = KITH_OK;
+    ki_loader_batch batch;
+    for (int b = 0; b < 100 && status == KITH_OK; b++) status = ki_loader_next(loader, &batch, &err);
+    assert_int_equal(status, KITH_EFORMAT);
+    assert_string_equal(err.message, "no image of the class 'c05' can be read");
+    assert_non_null(strstr(err.hint, "--doctor -o"));
+    ki_loader_free(loader);
+    kith_dataset_free(set);
+}
+
 static void test_stop_at_any_moment(void **state) {
     (void)state;
     kith_dataset *set = open_images(make_images());
@@ -574,6 +594,7 @@ int main(void) {
         cmocka_unit_test(test_cache_threads),
         cmocka_unit_test(test_bad_images_are_replaced),
         cmocka_unit_test(test_too_many_bad_images),
+        cmocka_unit_test(test_a_class_without_images),
         cmocka_unit_test(test_stop_at_any_moment),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_reader_of_folders),

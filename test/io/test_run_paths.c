@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "io/run_paths.h"
+#include "io/yaml.h"
 #include "support/testing.h"
 
 /* A path in the test's folder; four at a time. */
@@ -102,6 +103,44 @@ static void test_the_run_has_moved(void **state) {
     assert_string_equal(beside("far/next/recipe.yaml").from.s, in_folder("home"));
 }
 
+static void assert_resolved(const ki_run_paths *paths, const char *text, const char *wanted) {
+    kith_error err = {0};
+    ki_arena arena = {0};
+    ki_value *map = NULL;
+    char yaml[9000];
+    snprintf(yaml, sizeof yaml, "root: '%s'\n", text);
+    assert_ok(ki_yaml_parse(yaml, strlen(yaml), "a recipe", &arena, &map, &err), &err);
+    assert_ok(ki_run_paths_resolve(paths, &arena, map, "root", &err), &err);
+    assert_string_equal(ki_value_get(map, "root")->text, wanted);
+    ki_arena_release(&arena);
+}
+
+/* Several names in one text are found one by one, unless a file is called like the text. */
+static void test_several_in_one_text(void **state) {
+    (void)state;
+    char wanted[9000];
+    kith_error err = {0};
+    ki_path all;
+    assert_int_equal(chdir("/"), 0);
+    const ki_run_paths paths = beside("far/run/recipe.yaml");
+    testing_write(in_folder("home/data/b.tar"), "");
+    snprintf(wanted, sizeof wanted, "%s::%s", in_folder("far/data/list"), in_folder("home/data/b.tar"));
+    assert_resolved(&paths, "data/list::data/b.tar", wanted);
+    assert_resolved(&paths, "data/list::::data/b.tar::", wanted);
+    snprintf(wanted, sizeof wanted, "%s::%s", in_folder("home/data/c-{0..1}.tar"),
+             in_folder("home/data/b.tar"));
+    assert_resolved(&paths, "data/c-{0..1}.tar::data/b.tar", wanted);
+    testing_write(in_folder("home/data/b.tar::c.tar"), "");
+    assert_resolved(&paths, "data/b.tar::c.tar", in_folder("home/data/b.tar::c.tar"));
+    snprintf(wanted, sizeof wanted, "%s::%s", in_folder("home/data/b.tar"), "/etc");
+    assert_int_equal(chdir(in_folder("home/data")), 0);
+    assert_ok(ki_paths_absolute("b.tar::/etc", &all, &err), &err);
+    assert_string_equal(all.s, wanted);
+    assert_ok(ki_paths_absolute("b.tar::c.tar", &all, &err), &err);
+    assert_string_equal(all.s, in_folder("home/data/b.tar::c.tar"));
+    assert_int_equal(chdir("/"), 0);
+}
+
 static void test_no_paths_and_wrong_paths(void **state) {
     (void)state;
     static const char *const wrong[] = {"{\"folder\": \"/a\"}",
@@ -126,9 +165,8 @@ static void test_no_paths_and_wrong_paths(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_has_moved),
-        cmocka_unit_test(test_both_have_moved),
-        cmocka_unit_test(test_the_run_has_moved),
+        cmocka_unit_test(test_nothing_has_moved),        cmocka_unit_test(test_both_have_moved),
+        cmocka_unit_test(test_the_run_has_moved),        cmocka_unit_test(test_several_in_one_text),
         cmocka_unit_test(test_no_paths_and_wrong_paths),
     };
     return cmocka_run_group_tests_name("io/run paths", tests, NULL, testing_tear_down);

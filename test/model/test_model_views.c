@@ -150,6 +150,21 @@ static void test_refused(void **state) {
     how.resize = "none";
     assert_int_equal(kith_model_embed_files(model, paths, 1, &how, values, NULL, &err), KITH_EINVAL);
     assert_non_null(strstr(err.message, "3 views of images that are not resized"));
+    static const struct {
+        const char *resize;
+        int side;
+        bool has_corners;
+    } rows[] = {{"squash", SIZE, false},    {"pad", SIZE, false},    {"pad", SIZE - 4, false},
+                {"squash", SIZE + 4, true}, {"pad", SIZE + 4, true}, {"shorter", SIZE, true}};
+    for (size_t i = 0; i < N_ROWS(rows); i++) {
+        char resize[32];
+        snprintf(resize, sizeof resize, "%s%d", rows[i].resize, rows[i].side);
+        how.resize = resize;
+        const kith_status found = kith_model_embed_files(model, paths, 1, &how, values, NULL, &err);
+        if (found != (rows[i].has_corners ? KITH_OK : KITH_EINVAL) ||
+            (found != KITH_OK && !strstr(err.message, "have no corners")))
+            fail_msg("%s: status %d, %s", resize, (int)found, err.message);
+    }
     /* An image that cannot be read says so, and the others have their vectors. */
     char bad[4096];
     snprintf(bad, sizeof bad, "%s/bad.png", testing_folder());

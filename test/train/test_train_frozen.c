@@ -152,6 +152,38 @@ static void test_kept_for_other_heads(void **state) {
     if (strtol(output, NULL, 10) != 2) fail_msg("%s sets of features; wanted 2", output);
 }
 
+/* Files that are cut off or overwritten since are set aside and made again, to the same model. */
+static void test_damaged_features(void **state) {
+    (void)state;
+    static const char *const damage[] = {
+        "truncate -s 1000 view-1.npy",
+        "printf %0999d | tr 0 '\\377' | dd of=view-1.npy bs=1 seek=200 conv=notrunc",
+        "printf 0123456789abcdef >view-1.npy.sum"};
+    char arguments[8192];
+    snprintf(arguments, sizeof arguments, FROZEN "-s loader.features=%s", path_of("store"));
+    trained("sound", arguments);
+    for (size_t i = 0; i < N_ROWS(damage); i++) {
+        if (testing_run(output, sizeof output, "cd %s/store/* && %s", testing_folder(), damage[i]) != 0)
+            fail_msg("%s", output);
+        if (testing_run(output, sizeof output,
+                        "cd %s && rm -rf mended && %s train tiny.yaml --out mended --no-report %s",
+                        testing_folder(), testing_program(), arguments) != 0)
+            fail_msg("%s", output);
+        if (!strstr(output, "view-1.npy is damaged: it is ") || strstr(output, "view-0.npy"))
+            fail_msg("%s: %s", damage[i], output);
+        tiny_assert_same("sound", "mended", "model.safetensors");
+        if (testing_run(output, sizeof output, "rm %s/store/*/view-1.npy.damaged", testing_folder()) != 0)
+            fail_msg("%s", output);
+    }
+    /* One without a checksum is as a killed process leaves it. */
+    if (testing_run(output, sizeof output,
+                    "cd %s && rm -rf mended store/*/view-1.npy.sum && %s train tiny.yaml --out mended "
+                    "--no-report %s && test -e store/*/view-1.npy.sum",
+                    testing_folder(), testing_program(), arguments) != 0 ||
+        strstr(output, "damaged"))
+        fail_msg("%s", output);
+}
+
 /* An image that cannot be read is left out, and named. */
 static void test_unreadable(void **state) {
     (void)state;
@@ -211,6 +243,7 @@ int main(void) {
         cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_stopped_among_features),
         cmocka_unit_test(test_kept_for_other_heads),
+        cmocka_unit_test(test_damaged_features),
         cmocka_unit_test(test_unreadable),
         cmocka_unit_test(test_axes),
         cmocka_unit_test(test_refused),

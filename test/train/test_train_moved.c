@@ -122,6 +122,61 @@ static void test_a_page_with_pictures_is_kept(void **state) {
         testing_program(), testing_program());
 }
 
+/* The model that came with kith is found from everywhere; a path of its name would be found nowhere. */
+static void test_names_are_no_paths(void **state) {
+    (void)state;
+    tiny_make();
+    assert_int_equal(setenv("KITH_MODELS", testing_folder(), 1), 0);
+    shell("%s train tiny.yaml --out teacher -q --no-report -s optim.steps=2 -s eval.every=2",
+          testing_program());
+    shell("cp teacher/model.safetensors general.safetensors");
+    make_project("taught",
+                 "-s 'teachers=[{weights: general}]' -s 'objective.regularizers=[{name: match, weight: 1}]'");
+    shell("mkdir aside && cd aside && %s train ../taught/runs/x --resume -q", testing_program());
+    assert_same_model("taught-whole", "taught/runs/x");
+    shell(
+        "cd aside && %s train ../taught/runs/x/recipe.yaml --out ../begun -q --no-report -s "
+        "model.weights=general",
+        testing_program());
+    shell(
+        "grep -q 'weights: general' begun/recipe.yaml && cp -r begun aside/moved && cd aside && "
+        "%s train moved/recipe.yaml --out ../again-begun -q --no-report",
+        testing_program());
+    assert_same_model("begun", "again-begun");
+    if (testing_run(output, sizeof output,
+                    "cd %s/aside && %s train ../begun/recipe.yaml --out ../none -s model.weights=hub:no-such",
+                    testing_folder(), testing_program()) == 0 ||
+        !strstr(output, "no-such") || strstr(output, "aside/hub:"))
+        fail_msg("%s", output);
+    unsetenv("KITH_MODELS");
+}
+
+/* All tar files of a text are found, and none may be missing. */
+static void test_several_tars(void **state) {
+    (void)state;
+    tiny_make();
+    shell("mkdir tars && cd tiny && tar cf ../tars/a.tar glyph0000* && tar cf ../tars/b.tar glyph0001*");
+    shell("cd tars && %s train ../tiny.yaml -s data.root=a.tar::b.tar --out x -q --no-report",
+          testing_program());
+    shell("mkdir behind && cd behind && %s train ../tars/x/recipe.yaml --out ../all -q --no-report",
+          testing_program());
+    assert_same_model("tars/x", "all");
+    shell("cd tars && %s train x/recipe.yaml --out ../set -s data.root=b.tar::a.tar -q --no-report",
+          testing_program());
+    shell(
+        "cd behind && %s train ../set/recipe.yaml --out ../set-again -s "
+        "data.root=../tars/b.tar::../tars/a.tar "
+        "-q --no-report",
+        testing_program());
+    assert_same_model("set", "set-again");
+    if (testing_run(output, sizeof output,
+                    "cd %s/tars && %s train x/recipe.yaml --out y -s "
+                    "data.root=a.tar::c.tar::b.tar",
+                    testing_folder(), testing_program()) == 0 ||
+        !strstr(output, "c.tar: there is no such file"))
+        fail_msg("%s", output);
+}
+
 /* The report and the map call classes by their names. */
 static void test_classes_have_names(void **state) {
     (void)state;
@@ -155,6 +210,7 @@ int main(void) {
         cmocka_unit_test(test_from_another_folder),          cmocka_unit_test(test_moved_with_its_data),
         cmocka_unit_test(test_several_runs_moved),           cmocka_unit_test(test_moved_alone),
         cmocka_unit_test(test_a_page_with_pictures_is_kept), cmocka_unit_test(test_classes_have_names),
+        cmocka_unit_test(test_names_are_no_paths),           cmocka_unit_test(test_several_tars),
     };
     return cmocka_run_group_tests_name("train/moved", tests, NULL, testing_tear_down);
 }

@@ -718,6 +718,18 @@ static void test_classes_of_one_image(void **state) {
     if (!strstr(output, "training classes of 1 image each; a pair loss wants a class with 2"))
         fail_msg("%s", output);
     if (tiny_exists("lone-run", "recipe.yaml")) fail_msg("the run folder is there");
+    /* Views of an image are pairs. */
+    if (testing_run(output, sizeof output, "cd %s && cp -r tiny/glyph00009 tiny/glyph0001* lone",
+                    testing_folder()) != 0)
+        fail_msg("%s", output);
+    snprintf(more, sizeof more,
+             "-q -s data.root=%s/lone -s data.validation=0 -s batch.images=1 -s batch.views=2 -s "
+             "optim.steps=4 -s eval.every=4 -s log_every=1",
+             testing_folder());
+    if (tiny_train(output, "lone-views", more) != 0) fail_msg("%s", output);
+    char *log = tiny_read("lone-views", "log.jsonl");
+    if (!strstr(log, "\"n_pos\": 6, ")) fail_msg("not the pairs of three images: %s", log);
+    free(log);
 }
 
 int main(void) {

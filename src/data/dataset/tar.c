@@ -156,7 +156,11 @@ static kith_status add_shard(reading *r, const char *path, kith_error *err) {
     ki_tar *tar = NULL;
     kith_error why = {0};
     const size_t before = set->n_items;
-    if (!ki_is_file("%s", path)) return note_shard(set, path, "there is no such file", -1, err);
+    if (!ki_is_file("%s", path)) {
+        if (!set->unread.absent) set->unread.absent = ki_arena_strdup(&set->arena, path);
+        if (!set->unread.absent) return ki_fail_memory(err, strlen(path), "a path");
+        return note_shard(set, path, "there is no such file", -1, err);
+    }
     KI_TRY(ki_grow(&set->tar, &set->tar_capacity, set->n_tars + 1, sizeof *set->tar, "tar files", err));
     r->shard = path;
     r->key[0] = r->label[0] = '\0';

@@ -41,7 +41,8 @@ typedef struct ki_unread {
     int64_t n, n_of[KI_N_UNREAD];
     const char *name[KI_MOST_UNREAD_NAMED];      /* "PATH: why", in one line */
     ki_unread_shard shard[KI_MOST_UNREAD_NAMED]; /* the first tar files of these: they are errors */
-    const char *kinds;                           /* "3 raw files, 1 video"; "" before ki_unread_finish */
+    const char *absent; /* the first tar file that was named and is not there; NULL: none */
+    const char *kinds;  /* "3 raw files, 1 video"; "" before ki_unread_finish */
 } ki_unread;
 
 /* Is the name's ending, in any case, one of the words? */

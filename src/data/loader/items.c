@@ -143,8 +143,12 @@ static kith_status fetch_any(ki_loader *l, int64_t wanted, const place *to, cons
         if (l->settings.bad == KI_BAD_SKIP) return *ret_left_out = true, KITH_OK;
         item = next_of_class(l->set, item);
     } while (item != wanted);
-    return ki_fail(err, KITH_EFORMAT, "no image of the class '%s' can be read",
-                   kith_dataset_class_name(l->set, l->set->item[wanted].label));
+    ki_fail(err, KITH_EFORMAT, "no image of the class '%s' can be read",
+            kith_dataset_class_name(l->set, l->set->item[wanted].label));
+    return ki_hint(
+        err, KITH_EFORMAT,
+        "put them back, or leave the class out: `kith data ROOT --doctor -o LIST.csv` writes a list "
+        "without what cannot be read, to train on");
 }
 
 static kith_status make_item(ki_loader *l, ki_loader_slot *to, int64_t i, ki_loader_scratch *s,
