@@ -19,7 +19,7 @@ static void print_words(const char *text) {
 }
 
 void cli_print_tune(const kith_tune_result *r) {
-    char time[32], recipe[5000], word[8192];
+    char time[32], recipe[5000], quoted[8192];
     if (r->run.test.recall_at_1.n > 0) {
         printf("test classes, judged once, in percent:\n");
         print_score("R@1", &r->run.test.recall_at_1, &r->pretrained.recall_at_1);
@@ -33,6 +33,6 @@ void cli_print_tune(const kith_tune_result *r) {
            r->is_pretrained ? "the pretrained model as it was" : r->winner, (long long)r->n_tried,
            cli_time_text(r->seconds, time, sizeof time));
     snprintf(recipe, sizeof recipe, "%s/recipe.yaml", r->run.run);
-    cli_quote(recipe, word, sizeof word);
-    printf("look at it: %s/report.html; make it again: kith train %s\n", r->run.run, word);
+    cli_quote(recipe, quoted, sizeof quoted);
+    printf("look at it: %s/report.html; make it again: kith train %s\n", r->run.run, quoted);
 }
