@@ -36,16 +36,7 @@ static const char *const sets[] = {"model.bn=frozen",
                                    "batch={classes: 3, images: 2, cached: true, chunk: 4}"};
 
 static kith_status train_cached(const char *out, bool resume, stopper stop, kith_error *err) {
-    const kith_train_options options = {.size = sizeof(kith_train_options),
-                                        .recipe = tiny_make(),
-                                        .sets = sets,
-                                        .n_sets = (int64_t)N_ROWS(sets),
-                                        .out = path_of(out),
-                                        .resume = resume,
-                                        .no_report = true,
-                                        .notify = on_event,
-                                        .user = &stop};
-    return kith_train_run(&options, NULL, err);
+    return train_sets(out, resume, stop, sets, (int64_t)N_ROWS(sets), err);
 }
 
 static void test_resume(void **state) {

@@ -12,16 +12,7 @@ static const char *const sets[] = {"model.heads=2", "model.map_channels=12", "mo
                                    "eval.select=last"};
 
 static kith_status train_heads(const char *out, int64_t n_sets, bool resume, stopper stop, kith_error *err) {
-    const kith_train_options options = {.size = sizeof(kith_train_options),
-                                        .recipe = tiny_make(),
-                                        .sets = sets,
-                                        .n_sets = n_sets,
-                                        .out = path_of(out),
-                                        .resume = resume,
-                                        .no_report = true,
-                                        .notify = on_event,
-                                        .user = &stop};
-    return kith_train_run(&options, NULL, err);
+    return train_sets(out, resume, stop, sets, n_sets, err);
 }
 
 static void test_resume(void **state) {

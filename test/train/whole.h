@@ -31,18 +31,23 @@ static inline int on_event(void *user, const kith_train_event *event) {
     return chmod(s->chmod_at_stop, 0555) != 0;
 }
 
-static inline kith_status train(const char *out, bool resume, stopper s, const char *set, kith_error *err) {
-    const char *const sets[] = {set ? set : "seed=0"};
+static inline kith_status train_sets(const char *out, bool resume, stopper s, const char *const *sets,
+                                     int64_t n_sets, kith_error *err) {
     const kith_train_options options = {.size = sizeof(kith_train_options),
                                         .recipe = tiny_make(),
                                         .sets = sets,
-                                        .n_sets = 1,
+                                        .n_sets = n_sets,
                                         .out = path_of(out),
                                         .resume = resume,
                                         .no_report = true,
                                         .notify = on_event,
                                         .user = &s};
     return kith_train_run(&options, NULL, err);
+}
+
+static inline kith_status train(const char *out, bool resume, stopper s, const char *set, kith_error *err) {
+    const char *const sets[] = {set ? set : "seed=0"};
+    return train_sets(out, resume, s, sets, 1, err);
 }
 
 static const stopper never = {.stop_at = -1};
