@@ -106,13 +106,7 @@ static kith_status judge(eval_set *set, judging *how, kith_judgement *ret, kith_
     how->verification.progress = show_pairs;
     how->retrieval.user = how->kmeans.user = how->verification.user = &progress;
     cli_progress_begin(&progress, "ranking", 0);
-    const kith_retrieval_input input = {.embedding = &set->embedding,
-                                        .labels = set->labels,
-                                        .n_labels = set->n_labels,
-                                        .query = set->query,
-                                        .n_query = set->n_query,
-                                        .gallery = set->gallery,
-                                        .n_gallery = set->n_gallery};
+    const kith_retrieval_input input = eval_set_input(set);
     const kith_status status = set->vectors ? kith_vectors_judge(set->vectors, &how->all, ret, err)
                                             : kith_judge_run(&input, &how->all, ret, err);
     cli_progress_end(&progress);

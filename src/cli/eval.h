@@ -24,6 +24,8 @@ typedef struct eval_set {
 } eval_set;
 
 void eval_set_release(eval_set *set);
+/* Of files: what is ranked. */
+kith_retrieval_input eval_set_input(const eval_set *set);
 
 typedef struct eval_files {
     const char *embedding, *labels;

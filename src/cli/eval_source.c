@@ -19,6 +19,16 @@ void eval_set_release(eval_set *set) {
     memset(set, 0, sizeof *set);
 }
 
+kith_retrieval_input eval_set_input(const eval_set *set) {
+    return (kith_retrieval_input){.embedding = &set->embedding,
+                                  .labels = set->labels,
+                                  .n_labels = set->n_labels,
+                                  .query = set->query,
+                                  .n_query = set->n_query,
+                                  .gallery = set->gallery,
+                                  .n_gallery = set->n_gallery};
+}
+
 static kith_status no_memory(kith_error *err) {
     return cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the labels");
 }

@@ -57,13 +57,7 @@ kith_status eval_worst_find(const eval_set *set, const eval_worst_request *r, co
     options.scores = &j->retrieval;
     options.progress = cli_show_progress;
     options.user = &progress;
-    const kith_retrieval_input input = {.embedding = &set->embedding,
-                                        .labels = set->labels,
-                                        .n_labels = set->n_labels,
-                                        .query = set->query,
-                                        .n_query = set->n_query,
-                                        .gallery = set->gallery,
-                                        .n_gallery = set->n_gallery};
+    const kith_retrieval_input input = eval_set_input(set);
     kith_status status = set->vectors ? name_vectors(set, &w, err) : name_rows(set, r->images, &w, err);
     cli_progress_begin(&progress, "the worst", 0);
     if (status == KITH_OK)
