@@ -146,7 +146,7 @@ static void judge_list(turn *t, const part *queries, int64_t q, bool is_unknown,
         score[n] = list[n].score;
         label[n] = t->d->label[t->index->row[list[n].index]];
     }
-    ki_reliability_margins(KITH_COSINE, score, label, n, margin);
+    ki_reliability_margins(KITH_COSINE, score, label, n, KI_RELIABILITY_DEPTH, margin);
     for (int64_t i = 0; i < n; i++) {
         const double evidence = kith_reliability_evidence(&t->r, score[i], i + 1, margin[i]);
         const bool is_wrong = label[i] != own;

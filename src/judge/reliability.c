@@ -2,6 +2,7 @@
 #include "judge/reliability.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/argument.h"
 
@@ -70,16 +71,13 @@ static double at_share(const double values[N_SHARES][N], between b, int64_t k) {
     return (1 - b.part) * log_odds(values[b.low][k]) + b.part * log_odds(values[b.high][k]);
 }
 
-/* Log odds at every knot for one share, which fall. */
-typedef struct rates {
-    double rate[N], low[N], high[N];
-} rates;
-
-static void make_rates(const kith_reliability *r, double unknown, rates *ret) {
+void ki_error_rates_make(const kith_reliability *r, double unknown, ki_error_rates *ret) {
     double rate[N], mass[N], least = 0;
     const double odds = unknown < 1 ? unknown / (1 - unknown) : 1e9;
     const between b = find_share(unknown);
     ki_reliability_pool(r->right, r->wrong, r->absent, odds, r->n, rate, mass);
+    ret->n = r->n;
+    memcpy(ret->evidence, r->evidence, sizeof ret->evidence);
     for (int64_t k = r->n - 1; k >= 0; k--) {
         /* n hits without an error: about one of n + 2 is wrong (Laplace). */
         const double floor = 1 / (mass[k] * (double)r->n_present + 2);
@@ -94,20 +92,31 @@ static void make_rates(const kith_reliability *r, double unknown, rates *ret) {
     }
 }
 
-kith_error_rate kith_reliability_error_rate(const kith_reliability *r, double evidence, double unknown) {
-    rates at;
-    const kith_error_rate none = {(double)NAN, (double)NAN, (double)NAN};
-    if (!r || r->n == 0 || isnan(evidence) || !(unknown >= 0 && unknown <= 1)) return none;
-    make_rates(r, unknown, &at);
-    int64_t k = 0;
-    while (k + 1 < r->n && r->evidence[k + 1] <= evidence) k++;
-    const int64_t next = k + 1 < r->n ? k + 1 : k;
-    const double width = r->evidence[next] - r->evidence[k];
-    const double part = width > 0 && evidence > r->evidence[k] ? (evidence - r->evidence[k]) / width : 0;
-    const double *const lists[3] = {at.rate, at.low, at.high};
+kith_error_rate ki_error_rates_at(const ki_error_rates *r, double evidence) {
+    int64_t low = 0, high = r->n;
+    if (isnan(evidence)) return (kith_error_rate){(double)NAN, (double)NAN, (double)NAN};
+    while (low + 1 < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (r->evidence[middle] <= evidence)
+            low = middle;
+        else
+            high = middle;
+    }
+    const int64_t next = low + 1 < r->n ? low + 1 : low;
+    const double width = r->evidence[next] - r->evidence[low], over = evidence - r->evidence[low];
+    const double part = width > 0 && over > 0 ? over / width : 0;
+    const double *const lists[3] = {r->rate, r->low, r->high};
     double found[3];
-    for (int i = 0; i < 3; i++) found[i] = part_of((1 - part) * lists[i][k] + part * lists[i][next]);
+    for (int i = 0; i < 3; i++) found[i] = part_of((1 - part) * lists[i][low] + part * lists[i][next]);
     return (kith_error_rate){found[0], found[1], found[2]};
+}
+
+kith_error_rate kith_reliability_error_rate(const kith_reliability *r, double evidence, double unknown) {
+    ki_error_rates rates;
+    if (!r || r->n == 0 || !(unknown >= 0 && unknown <= 1))
+        return (kith_error_rate){(double)NAN, (double)NAN, (double)NAN};
+    ki_error_rates_make(r, unknown, &rates);
+    return ki_error_rates_at(&rates, evidence);
 }
 
 /* ---- promises ---- */

@@ -35,10 +35,11 @@ static inline void ki_reliability_features(kith_metric metric, double score, int
     ret[2] = margin;
 }
 
-/* margin [n] of a list: nearest first, label -1 for hits without one. See kith_reliability_evidence. A list in which nothing has another label
- * ends with one that might have. */
+/* margin [n] of a list, nearest first; label -1: a hit without one. See kith_reliability_evidence. Only the first `depth` are compared
+ * with, so that a margin does not depend on how many hits are asked for; where all of them have one label, the last stands for the
+ * one that would follow. */
 void ki_reliability_margins(kith_metric metric, const double *score, const int64_t *label, int64_t n,
-                            double *ret_margin);
+                            int64_t depth, double *ret_margin);
 
 /* The hits of all trials, in order: ret_hits belongs to the caller. Rows that are alone with their label are absent only. */
 kith_status ki_reliability_hits(const ki_trials *trials, ki_counted_hit **ret_hits, int64_t *ret_n,
@@ -55,6 +56,17 @@ kith_status ki_reliability_measure(const ki_trials *trials, kith_reliability *re
  * `odds` of unknown things are share / (1 - share). */
 void ki_reliability_pool(const double *right, const double *wrong, const double *absent, double odds,
                          int64_t n, double *ret_rate, double *ret_mass);
+
+/* The rates of every knot for one share of unknown things, as log odds: kith_reliability_error_rate looks a hit up in them. */
+typedef struct ki_error_rates {
+    int64_t n;
+    double evidence[KITH_RELIABILITY_KNOTS];
+    double rate[KITH_RELIABILITY_KNOTS], low[KITH_RELIABILITY_KNOTS], high[KITH_RELIABILITY_KNOTS];
+} ki_error_rates;
+
+/* unknown from 0 to 1. */
+void ki_error_rates_make(const kith_reliability *reliability, double unknown, ki_error_rates *ret);
+kith_error_rate ki_error_rates_at(const ki_error_rates *rates, double evidence);
 
 /* The shares that intervals are kept for. */
 extern const double ki_reliability_shares[KITH_RELIABILITY_SHARES];

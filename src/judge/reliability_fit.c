@@ -16,30 +16,31 @@ enum { N_X = KI_RELIABILITY_FEATURES, N_B = N_X + 1, MOST_ITERATIONS = 30 };
 static const double ridge = 1e-4;
 
 void ki_reliability_margins(kith_metric metric, const double *score, const int64_t *label, int64_t n,
-                            double *ret_margin) {
+                            int64_t depth, double *ret_margin) {
     const double sign = metric == KITH_SQEUCLIDEAN ? -1 : 1;
+    const int64_t n_seen = n < depth ? n : depth;
     int64_t first = 0, second;
-    while (first < n && label[first] < 0) first++;
+    while (first < n_seen && label[first] < 0) first++;
     second = first + 1;
-    while (second < n && (label[second] < 0 || label[second] == label[first])) second++;
-    if (second >= n) second = n - 1; /* none in sight: it scores no better than the last */
+    while (second < n_seen && (label[second] < 0 || label[second] == label[first])) second++;
+    if (second >= n_seen) second = n_seen - 1; /* none in sight: it scores no better than the last */
     for (int64_t i = 0; i < n; i++) {
-        const bool is_first = first < n && label[i] == label[first];
-        ret_margin[i] = sign * (score[i] - score[is_first || first >= n ? second : first]);
+        const bool is_first = first >= n_seen || label[i] == label[first];
+        ret_margin[i] = sign * (score[i] - score[is_first ? second : first]);
     }
 }
 
 /* ---- hits of trials ---- */
 
 static void add_list(const ki_trials *t, int64_t query, bool is_absent, ki_counted_hit *to, int64_t *n) {
-    double score[KI_TRIALS_MOST_K], margin[KI_TRIALS_MOST_K];
-    int64_t label[KI_TRIALS_MOST_K], n_list = 0;
+    double score[KI_TRIALS_MOST_K] = {0}, margin[KI_TRIALS_MOST_K];
+    int64_t label[KI_TRIALS_MOST_K] = {0}, n_list = 0;
     const ki_trial_hit *list = (is_absent ? t->without : t->with) + query * t->k;
     for (; n_list < t->k && list[n_list].row >= 0; n_list++) {
         score[n_list] = (double)list[n_list].score;
         label[n_list] = t->label[list[n_list].row];
     }
-    ki_reliability_margins(t->metric, score, label, n_list, margin);
+    ki_reliability_margins(t->metric, score, label, n_list, t->k, margin);
     for (int64_t i = 0; i < n_list; i++) {
         double x[N_X];
         ki_counted_hit *hit = &to[(*n)++];

@@ -1,4 +1,4 @@
-/* Reliability as text: a JSON object, for a note of an index. Numbers are kept with six digits. */
+/* Reliability as text: a JSON object, for a note of an index. Numbers are kept with five digits. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void list_members(kith_reliability *r, member ret[N_MEMBERS]) {
 
 static double short_number(double value) {
     char text[32];
-    ki_snprintf(text, sizeof text, "%.6g", value);
+    ki_snprintf(text, sizeof text, "%.5g", value);
     double read = value;
     return ki_parse_double(text, &read) ? read : value;
 }

@@ -24,6 +24,7 @@ typedef struct measurer {
     float *sorted;  /* [n_hits] evidence, rising */
     uint8_t *knot;  /* [n_hits] */
     int16_t *first; /* [n]: the best knot with a right hit of a query, -1: none, -2: its label is not there */
+    double *gain;   /* [n_labels]: see count */
     double *weight; /* [n_labels] */
     float *rate;    /* [N_SHARES, N, N_DRAWS] */
     float *wrong;   /* [N_SHARES, N, N_DRAWS] */
@@ -36,6 +37,7 @@ static void measurer_release(measurer *m) {
     ki_free(m->knot);
     ki_free(m->first);
     ki_free(m->weight);
+    ki_free(m->gain);
     ki_free(m->rate);
     ki_free(m->wrong);
     ki_free(m->found);
@@ -129,11 +131,16 @@ typedef struct counts {
     double found[N];   /* the part of the queries whose best right hit is here */
 } counts;
 
+/* A trial has one right item fewer to find than a new picture has, because it is one of them: of 10 photos of a thing 9 were there, and
+ * 10 will be. Every one of them is as likely a hit of some evidence. */
 static void count(const measurer *m, counts *ret) {
     double present = 0, absent = 0;
     *ret = (counts){0};
-    for (int64_t i = 0; i < m->n_hits; i++)
-        ret->kind[m->hits[i].kind][m->knot[i]] += m->weight[m->hits[i].label];
+    for (int64_t i = 0; i < m->n_hits; i++) {
+        const ki_counted_hit *hit = &m->hits[i];
+        const double gain = hit->kind == KI_HIT_RIGHT ? m->gain[hit->label] : 1;
+        ret->kind[hit->kind][m->knot[i]] += gain * m->weight[hit->label];
+    }
     for (int64_t i = 0; i < m->t->n; i++) {
         const double weight = m->weight[m->t->label[i]];
         absent += weight;
@@ -146,6 +153,14 @@ static void count(const measurer *m, counts *ret) {
         ret->kind[KI_HIT_ABSENT][k] /= absent;
         ret->found[k] /= present;
     }
+}
+
+static kith_status find_gains(measurer *m, kith_error *err) {
+    const ki_trials *t = m->t;
+    KI_TRY(ki_zalloc_or(&m->gain, (size_t)t->n_labels, sizeof *m->gain, "labels", err));
+    for (int64_t i = 0; i < t->n_rows; i++) m->gain[t->label[i]]++;
+    for (int64_t l = 0; l < t->n_labels; l++) m->gain[l] = m->gain[l] > 1 ? m->gain[l] / (m->gain[l] - 1) : 1;
+    return KITH_OK;
 }
 
 static void count_all(measurer *m) {
@@ -236,6 +251,7 @@ static kith_status run(measurer *m, kith_error *err) {
     KI_TRY(ki_alloc_or(&m->weight, (size_t)t->n_labels, sizeof *m->weight, "labels", err));
     ki_reliability_fit(m->hits, m->n_hits, (double)r->n_present, (double)r->n_absent, r->weight);
     KI_TRY(place(m, err));
+    KI_TRY(find_gains(m, err));
     count_all(m);
     KI_TRY(draw_all(m, err));
     top_scores(m, t->with, true, r->top_present);
