@@ -20,7 +20,8 @@ static const struct {
                                "are in two classes, one of which is wrong",
                                "the same picture in the test and in another class"},
     [KITH_FINDING_MISLABELLED] = {"is labelled wrongly, by all its neighbours",
-                                  "are labelled wrongly, by all their neighbours", "a label that looks wrong"},
+                                  "are labelled wrongly, by all their neighbours",
+                                  "a label that looks wrong"},
     [KITH_FINDING_DUPLICATE] = {"is there twice", "are there twice", NULL},
     [KITH_FINDING_NEAR_LEAK] = {NULL, NULL, "almost the same picture in test and in training"},
     [KITH_FINDING_MISSING] = {NULL, NULL, "listed files that do not exist"},
@@ -80,7 +81,8 @@ static kith_status add_line(ki_tune *t, const kith_dataset *set, const kith_find
 static bool is_there(const ki_tune *t, const kith_finding *f) {
     for (const ki_value *v = t->line->first; v; v = v->next) {
         const char *kind = ki_tune_text(v, "finding");
-        if (strcmp(kind, kith_finding_kind_name(f->kind)) == 0 && strcmp(ki_tune_text(v, "text"), f->text) == 0)
+        if (strcmp(kind, kith_finding_kind_name(f->kind)) == 0 &&
+            strcmp(ki_tune_text(v, "text"), f->text) == 0)
             return true;
     }
     return false;
@@ -143,8 +145,8 @@ void ki_tune_tell_findings(ki_tune *t, unsigned kinds) {
         const int64_t n = ki_tune_n_findings(t, kind, true);
         if (!(kinds & 1u << k) || n == 0) continue;
         ki_tune_say(t, "left out: %lld photo%s that %s%s %s", (long long)n, n == 1 ? "" : "s",
-                    n == 1 ? words[k].one : words[k].several, n == 1 ? ":" : "; the first:",
-                    first_text(t, kind, true));
+                    n == 1 ? words[k].one : words[k].several,
+                    n == 1 ? ":" : "; the first:", first_text(t, kind, true));
     }
     for (int k = 0; k < KITH_N_FINDING_KINDS; k++) {
         const kith_finding_kind kind = (kith_finding_kind)k;

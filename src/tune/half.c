@@ -48,13 +48,15 @@ static int64_t n_values(const ki_node *node) {
     return n;
 }
 
-/* Do the first n nodes learn mostly in linear layers? Those of squeeze and excitation alone are not worth it. */
+/* Do the first n nodes learn mostly in linear layers of tokens? Those of squeeze and excitation, which see one vector of an image, are
+ * not worth it. */
 static bool is_mostly_linear(const ki_graph *graph, int n) {
     int64_t all = 0, linear = 0;
     for (int i = 0; i < n; i++) {
         const ki_node *node = ki_graph_node(graph, i);
         all += n_values(node);
-        if (node->kind == KI_OP_LINEAR) linear += n_values(node);
+        if (node->kind == KI_OP_LINEAR && ki_shape_count(&node->shape) > node->attr.linear.oc)
+            linear += n_values(node);
     }
     return 2 * linear > all;
 }

@@ -33,7 +33,8 @@ static kith_status embed(ki_tune *t, bool with_test, side *ret, kith_error *err)
     ki_items items = {0};
     KI_TRY(ki_alloc_or(&items.item, t->set->n_items + 1, sizeof *items.item, "items", err));
     for (size_t i = 0; i < t->set->n_items; i++) {
-        if (t->is_sound[i] && (with_test || item[i].split != KITH_SPLIT_TEST)) items.item[items.n++] = (int64_t)i;
+        if (t->is_sound[i] && (with_test || item[i].split != KITH_SPLIT_TEST))
+            items.item[items.n++] = (int64_t)i;
     }
     kith_status status = ki_tune_pretrained(t, &items, &ret->v, err);
     ki_free(items.item);
@@ -103,8 +104,8 @@ static kith_status list_out(const ki_tune *t, const char ***ret, size_t *ret_n, 
 }
 
 /* The number of items that stay; their numbers in *ret_item. */
-static kith_status list_staying(const ki_tune *t, const kith_dataset *set, int64_t **ret_item,
-                                int64_t *ret_n, kith_error *err) {
+static kith_status list_staying(const ki_tune *t, const kith_dataset *set, int64_t **ret_item, int64_t *ret_n,
+                                kith_error *err) {
     const char **out = NULL;
     size_t n_out = 0;
     *ret_n = 0;

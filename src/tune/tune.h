@@ -98,7 +98,7 @@ typedef struct ki_tune {
     ki_kept *kept;
     kith_transform train_transform, test_transform;
     char half[80];   /* the last layer of the first half of the network; "": it has no such place */
-    bool takes_lora; /* it learns mostly in linear layers */
+    bool takes_lora; /* it learns mostly in linear layers of tokens */
     int64_t n_features, n_views, own; /* own: size of the model's own embedding layer; 0: it has none */
     double seconds_of_view;           /* of all photos that train, once through the network */
     double seconds_of_step;           /* of training the network, measured by fine.c */

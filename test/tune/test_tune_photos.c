@@ -107,8 +107,10 @@ static void test_copies(void **state) {
     put_patch(in_folder("copies/train/colour1/larger.png"), 1, 103, 2);
     put_patch(in_folder("copies/train/colour2/larger.png"), 7, 705, 2);
     put_patch(in_folder("copies/train/colour3/other.png"), 4, 404, 3);
-    shell("head -c 900 copies/train/colour0/0.png > copies/train/colour0/cut.png && cp copies/test/colour6/1.png "
-          "copies/test/colour6/twice.png");
+    shell(
+        "head -c 900 copies/train/colour0/0.png > copies/train/colour0/cut.png && cp "
+        "copies/test/colour6/1.png "
+        "copies/test/colour6/twice.png");
     run("copies", "copies-run", &w);
     static const char *const out[] = {"colour1/larger.png", "colour2/larger.png", "colour3/other.png",
                                       "colour4/4.png", "colour0/cut.png"};
@@ -141,9 +143,12 @@ static void test_wrong_labels(void **state) {
     assert_true(has("sick-run/photos.csv", "test/colour6/wrong.png"));
     assert_true(has("sick-run/tune.json", "\"n_mislabelled\": 1"));
     assert_true(has("sick-run/tune.json", "train/colour1/wrong.png\"]"));
-    shell("test $(ls sick-run/features | wc -l) = 1 && $K train sick-run/recipe.yaml --out sick-anew --no-report -q && "
-          "for f in view-0 view-1 test; do cmp sick-run/features/*/$f.npy sick-anew/features/*/$f.npy || exit 1; done && "
-          "$K embed sick-run sick/test -o a.npy && $K embed sick-anew sick/test -o b.npy && cmp a.npy b.npy");
+    shell(
+        "test $(ls sick-run/features | wc -l) = 1 && $K train sick-run/recipe.yaml --out sick-anew "
+        "--no-report -q && "
+        "for f in view-0 view-1 test; do cmp sick-run/features/*/$f.npy sick-anew/features/*/$f.npy || exit "
+        "1; done && "
+        "$K embed sick-run sick/test -o a.npy && $K embed sick-anew sick/test -o b.npy && cmp a.npy b.npy");
     shell("wc -l < sick-run/tried.jsonl > before");
     run("sick", "sick-run", &again);
     assert_said(&again, "left out: 1 photo that is labelled wrongly");
@@ -158,9 +163,10 @@ static void test_killed_before_the_list(void **state) {
     put_patch(in_folder("half-done/train/colour1/wrong.png"), 4, 5001, 1);
     run("half-done", "half-run", &w);
     assert_false(has("half-run/photos.csv", "wrong.png"));
-    shell("cp half-run/photos.csv list && line=$(grep colour1/0.png list | head -1) && "
-          "sed \"s#^\\(.*colour1/\\)11.png\\(.*\\)#&\\n\\1wrong.png\\2#\" list > half-run/photos.csv && "
-          "grep -q wrong.png half-run/photos.csv");
+    shell(
+        "cp half-run/photos.csv list && line=$(grep colour1/0.png list | head -1) && "
+        "sed \"s#^\\(.*colour1/\\)11.png\\(.*\\)#&\\n\\1wrong.png\\2#\" list > half-run/photos.csv && "
+        "grep -q wrong.png half-run/photos.csv");
     run("half-done", "half-run", &w);
     shell("cmp list half-run/photos.csv");
 }
@@ -170,9 +176,11 @@ static void test_killed(void **state) {
     (void)state;
     make_photos("doomed");
     shell(
-        "go() { exec $K train doomed -o doomed-run --minutes 0.15 --model start.safetensors -q --no-report; }; "
+        "go() { exec $K train doomed -o doomed-run --minutes 0.15 --model start.safetensors -q --no-report; "
+        "}; "
         "n=0; for t in 0.1 0.2 0.3 0.45 0.6 0.8 1 1.3 1.6 2 2.5 3; do "
-        "  go > /dev/null 2>&1 & sleep $t; if kill -9 $! 2> /dev/null; then n=$((n + 1)); else break; fi; wait; "
+        "  go > /dev/null 2>&1 & sleep $t; if kill -9 $! 2> /dev/null; then n=$((n + 1)); else break; fi; "
+        "wait; "
         "done; wait; test $n -ge 3 && (go) && test ! -e doomed-run/photos.csv.shorter && "
         "grep -c '\"won\": true' doomed-run/tune.json && $K embed doomed-run doomed/test -o y.npy && "
         "$K train doomed-run/recipe.yaml --out doomed-anew -q --no-report && "
@@ -204,9 +212,8 @@ static void test_half(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copies), cmocka_unit_test(test_wrong_labels),
-        cmocka_unit_test(test_killed_before_the_list), cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_half)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_wrong_labels),
+                                       cmocka_unit_test(test_killed_before_the_list),
+                                       cmocka_unit_test(test_killed), cmocka_unit_test(test_half)};
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }
