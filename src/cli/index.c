@@ -27,6 +27,7 @@ static index_action choose(const index_request *r, const asked *a, const char *o
                 {"--info", a->info, false, index_show},
                 {"--compact", a->compact, false, index_compact},
                 {"--check", a->check, false, index_check},
+                {"--facets", r->facets != NULL, false, index_facets},
                 {"--calibrate", r->calibrate != NULL, false, index_calibrate}};
     int found = -1;
     for (int i = 0; i < (int)(sizeof rows / sizeof rows[0]); i++) {
@@ -41,7 +42,7 @@ static index_action choose(const index_request *r, const asked *a, const char *o
         cli_misused(
             "index",
             "wants -o INDEX or --to ADDRESS for a new one, or one of --sync, --add, --remove, --renew-model, "
-            "--info, --calibrate, --compact and --check");
+            "--info, --facets, --calibrate, --compact and --check");
         return NULL;
     }
     if (!rows[found].takes_operands && r->n_operands > 0) {
@@ -56,9 +57,9 @@ static index_action choose(const index_request *r, const asked *a, const char *o
 static int check_making(const index_request *r, const char *to) {
     const char *dot = strrchr(r->operands[0], '.');
     const bool are_vectors = r->n_operands == 1 && dot && strcmp(dot, ".npy") == 0;
-    if (!are_vectors && (r->labels || r->meta))
-        return cli_misused("index", "%s is for vectors (E.npy); images have the names of their folders",
-                           r->labels ? "--labels" : "--meta");
+    if (!are_vectors && r->labels)
+        return cli_misused("index",
+                           "--labels is for vectors (E.npy); images have the names of their folders");
     if (to && !cli_is_address(to))
         return cli_misused("index", "--to is '%.60s'; wanted postgresql://host/database, or -o for a folder",
                            to);
@@ -103,7 +104,7 @@ static int run(index_action action, const index_request *r) {
 int cmd_index(int argc, char **argv) {
     static const char *const metrics[] = {"cosine", "inner", "sqeuclidean", NULL};
     static const char *const splits[] = {"auto", "train", "validation", "test", "all", NULL};
-    index_request r = {.recall = 0.99};
+    index_request r = {.recall = 0.99, .most = 20};
     asked a = {0};
     const char *out = NULL, *to = NULL, *model = NULL;
     int metric = 0, split = 0;
@@ -135,7 +136,9 @@ int cmd_index(int argc, char **argv) {
         CLI_TEXT("labels|y", "FILE", &r.labels,
                  "classes of the vectors: .npy, .txt or .csv; numbers or names"),
         CLI_TEXT("meta", "ITEMS.csv", &r.meta,
-                 "a row for each vector: path, label, and any other columns for --where"),
+                 "a row for each vector: path, label, and any other columns for --where; for photos a row "
+                 "for each "
+                 "path, which --sync reads again when the file has changed"),
         CLI_TEXT("dataset", "KIND", &r.kind,
                  "the images are a data set of this layout (see kith list datasets)"),
         CLI_CHOICE("split", "NAME", &split, splits,
@@ -159,6 +162,12 @@ int cmd_index(int argc, char **argv) {
         CLI_TEXT("precision", "NAME", &r.model.precision, "of the model: float32 or, on cuda, bf16"),
         CLI_FLAG("tf32", &r.model.tf32, "cuda, float32: let the model's products use TF32"),
         CLI_INT("batch", "N", &r.model.batch, 0, 65536, "images per pass; 0: 32, on a device 128"),
+        CLI_FLAG("exif", &r.exif,
+                 "with --sync: read date, camera and place (EXIF) of all photos, not only of new ones"),
+        CLI_FLAG("no-exif", &r.no_exif, "do not read them, now and later; those that are there go"),
+        CLI_TEXT("facets", "COLUMN,…", &r.facets, "count the values of these columns"),
+        CLI_TEXT("where", "EXPRESSION", &r.where, "of --facets: only items that this holds for"),
+        CLI_INT("most", "N", &r.most, 1, 100000, "of --facets: values or ranges of a column"),
         CLI_FLAG("json", &r.json, "print the result as JSON"),
         CLI_END};
     const cli_usage usage = {
@@ -197,6 +206,15 @@ int cmd_index(int argc, char **argv) {
     const index_action action = choose(&r, &a, out, to);
     if (!action) return CLI_USAGE;
     if (action == index_add && r.n_operands == 0) return cli_misused("index", "--add wants files or folders");
+    if (r.exif && r.no_exif) return cli_misused("index", "--exif and --no-exif are both given; wanted one");
+    const bool reads =
+        action == index_make || action == index_put || action == index_sync || action == index_add;
+    if (!reads && (r.exif || r.no_exif || r.meta))
+        return cli_misused("index", "%s is for a new index, --sync and --add",
+                           r.meta   ? "--meta"
+                           : r.exif ? "--exif"
+                                    : "--no-exif");
+    if (r.where && action != index_facets) return cli_misused("index", "--where is for --facets");
     const bool makes = action == index_make || action == index_put;
     const int status = makes ? check_making(&r, to) : check_kept(&r, action);
     return status == CLI_RUN ? run(action, &r) : status;

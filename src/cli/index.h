@@ -25,6 +25,9 @@ typedef struct index_request {
     cli_list remove;
     const char *calibrate; /* a data set */
     bool force, json;
+    bool exif, no_exif;
+    const char *facets, *where; /* columns, and of which items */
+    int64_t most;               /* values of a column */
 } index_request;
 
 /* ---- what is done ---- */
@@ -38,6 +41,7 @@ kith_status index_add(const index_request *request, kith_error *err);
 kith_status index_renew(const index_request *request, kith_error *err);
 kith_status index_remove(const index_request *request, kith_error *err);
 kith_status index_show(const index_request *request, kith_error *err);
+kith_status index_facets(const index_request *request, kith_error *err);
 kith_status index_compact(const index_request *request, kith_error *err);
 kith_status index_check(const index_request *request, kith_error *err);
 kith_status index_calibrate(const index_request *request, kith_error *err);
@@ -45,6 +49,8 @@ kith_status index_calibrate(const index_request *request, kith_error *err);
 /* Open the index that is there, with what was said of its model. */
 kith_status index_open(const index_request *request, kith_index_mode mode, kith_collection **ret_collection,
                        kith_error *err);
+/* What was said of values: --exif, --no-exif, --meta. */
+void index_take_facts(const index_request *request, kith_sync_options *options);
 /* After a sync or an addition: say what was done, or add to the error what to do about its reason. */
 kith_status index_finish(const index_request *request, kith_collection *collection, kith_status status,
                          const kith_sync_report *report, kith_error *err);

@@ -37,6 +37,7 @@ static kith_status make_of_images(const index_request *r, kith_error *err) {
     KITH_OPTIONS(kith_sync_options, sync);
     sync.progress = index_show_progress;
     sync.user = &progress;
+    index_take_facts(r, &sync);
     options.model = &r->model;
     kith_status status = create(r, &options, &collection, err);
     if (status != KITH_OK) return status;
