@@ -78,11 +78,12 @@ void ki_error_rates_make(const kith_reliability *r, double unknown, ki_error_rat
     ki_reliability_pool(r->right, r->wrong, r->absent, odds, r->n, rate, mass);
     ret->n = r->n;
     memcpy(ret->evidence, r->evidence, sizeof ret->evidence);
-    /* Half of what comes together counts on top (Jeffreys): few hits without an error do not say that there is none. */
+    /* Few hits without an error do not say that there is none: a sixth of what comes together counts on top, as in the median of
+     * what the number of errors may be (that of a Gamma distribution with e + 1/2 is about e + 1/6). */
     const double more =
-        0.5 * (r->together[0] / (double)r->n_present + odds * r->together[1] / (double)r->n_absent);
+        (r->together[0] / (double)r->n_present + odds * r->together[1] / (double)r->n_absent) / 6;
     for (int64_t k = r->n - 1; k >= 0; k--) {
-        least = fmax(least, (rate[k] * mass[k] + more) / (mass[k] + 2 * more));
+        least = fmax(least, (rate[k] * mass[k] + more) / (mass[k] + more));
         ret->rate[k] = log_odds(least);
         ret->low[k] = fmin(at_share(r->low, b, k), ret->rate[k]);
         ret->high[k] = fmax(at_share(r->high, b, k), ret->rate[k]);
