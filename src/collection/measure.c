@@ -7,6 +7,7 @@
 #include "base/argument.h"
 #include "base/text.h"
 #include "collection/collection.h"
+#include "collection/names.h"
 #include "collection/remember.h"
 #include "collection/source.h"
 #include "kith/eval.h"
@@ -79,6 +80,7 @@ static kith_status calibrate(kith_index *index, const kith_calibration *beside, 
                              kith_error *err) {
     kith_status status = kith_index_calibrate_own(index, beside, ret_curve, err);
     if (status == KITH_OK) status = write_note(index, err);
+    if (status == KITH_OK) status = ki_measure_names(index, err);
     return status == KITH_OK ? kith_index_commit(index, NULL, err) : status;
 }
 
@@ -103,6 +105,7 @@ kith_status ki_measure(kith_index *index, const kith_model *of, kith_error *err)
     /* Too few labels: the model's curve, or none. One of labels that were there before says nothing of the items now. */
     if (!is_own(kith_index_calibration(index))) return KITH_OK;
     status = kith_index_calibrate(index, beside, err);
+    if (status == KITH_OK) status = ki_measure_names(index, err);
     return status == KITH_OK ? kith_index_commit(index, NULL, err) : status;
 }
 
