@@ -48,7 +48,8 @@ static void read_labels(const char *path, set *s) {
         stop(err.message);
     if (ids.dim[0] != s->n) stop("as many labels as rows are wanted");
     s->label = malloc((size_t)s->n * sizeof *s->label);
-    if (!s->label || ki_trials_number(ids.data, s->n, s->label, &s->n_labels, &err) != KITH_OK) stop(err.message);
+    if (!s->label || ki_trials_number(ids.data, s->n, s->label, &s->n_labels, &err) != KITH_OK)
+        stop(err.message);
     kith_array_release(&ids);
     kith_labels_free(labels);
 }
@@ -59,7 +60,8 @@ typedef enum role { LEFT_OUT, KEPT, KNOWN, UNKNOWN } role;
 static void split(const set *s, int64_t number, int64_t most, role *ret) {
     ki_rng rng = ki_rng_at((uint64_t)number, KI_RNG_TEST, 0, 0);
     int64_t *order = malloc((size_t)s->n_labels * sizeof *order), *row = malloc((size_t)s->n * sizeof *row);
-    int64_t *size = calloc((size_t)s->n_labels, sizeof *size), *kept = calloc((size_t)s->n_labels, sizeof *kept);
+    int64_t *size = calloc((size_t)s->n_labels, sizeof *size),
+            *kept = calloc((size_t)s->n_labels, sizeof *kept);
     bool *is_known = calloc((size_t)s->n_labels, sizeof *is_known);
     if (!order || !row || !size || !kept || !is_known) stop("no memory");
     for (int64_t i = 0; i < s->n_labels; i++) order[i] = i;
@@ -70,9 +72,10 @@ static void split(const set *s, int64_t number, int64_t most, role *ret) {
     for (int64_t i = 0; i < s->n; i++) size[s->label[i]]++;
     for (int64_t i = 0; i < s->n; i++) {
         const int64_t label = s->label[row[i]];
-        ret[row[i]] = !is_known[label]                                                     ? UNKNOWN
-                      : kept[label] < (most < size[label] / 2 ? most : size[label] / 2) ? (kept[label]++, KEPT)
-                                                                                         : KNOWN;
+        ret[row[i]] = !is_known[label] ? UNKNOWN
+                      : kept[label] < (most < size[label] / 2 ? most : size[label] / 2)
+                          ? (kept[label]++, KEPT)
+                          : KNOWN;
     }
     free(order);
     free(row);
@@ -86,8 +89,8 @@ typedef struct tally {
     bool is_promised[N_ERRORS];
 } tally;
 
-static void ask(const set *s, const kith_gallery *gallery, const int64_t *label, const int64_t *who, int64_t n,
-                const role *roles, const double *threshold, tally *t) {
+static void ask(const set *s, const kith_gallery *gallery, const int64_t *label, const int64_t *who,
+                int64_t n, const role *roles, const double *threshold, tally *t) {
     static kith_neighbor near[AT_A_TIME * KI_EVIDENCE_HITS];
     kith_error err = {0};
     float *rows = malloc((size_t)(n * s->dim) * sizeof *rows);
@@ -95,11 +98,13 @@ static void ask(const set *s, const kith_gallery *gallery, const int64_t *label,
     for (int64_t i = 0; i < n; i++)
         memcpy(rows + i * s->dim, s->asked + who[i] * s->dim, (size_t)s->dim * sizeof *rows);
     const kith_array asked = {KITH_F32, 2, {n, s->dim}, rows};
-    if (kith_gallery_search(gallery, &asked, NULL, KI_EVIDENCE_HITS, near, &err) != KITH_OK) stop(err.message);
+    if (kith_gallery_search(gallery, &asked, NULL, KI_EVIDENCE_HITS, near, &err) != KITH_OK)
+        stop(err.message);
     for (int64_t i = 0; i < n; i++) {
         ki_name_hit hits[KI_EVIDENCE_HITS];
         int64_t m = 0;
-        for (const kith_neighbor *at = near + i * KI_EVIDENCE_HITS; m < KI_EVIDENCE_HITS && at[m].index >= 0; m++)
+        for (const kith_neighbor *at = near + i * KI_EVIDENCE_HITS; m < KI_EVIDENCE_HITS && at[m].index >= 0;
+             m++)
             hits[m] = (ki_name_hit){at[m].score, label[at[m].index]};
         const ki_evidence e = ki_evidence_find(KITH_COSINE, hits, m);
         const bool is_known = roles[who[i]] == KNOWN;
@@ -135,7 +140,8 @@ static tally run(const set *s, int64_t number, int64_t most) {
     static ki_name_curve curve;
     kith_gallery *gallery = NULL;
     if (ki_trials_run(&kept, label, KITH_COSINE, KI_EVIDENCE_HITS, &trials, &err) != KITH_OK ||
-        ki_naming_make(&trials, &curve, &err) != KITH_OK || kith_gallery_new(&kept, NULL, &gallery, &err) != KITH_OK)
+        ki_naming_make(&trials, &curve, &err) != KITH_OK ||
+        kith_gallery_new(&kept, NULL, &gallery, &err) != KITH_OK)
         stop(err.message);
     double threshold[N_ERRORS];
     for (int x = 0; x < N_ERRORS; x++) {
@@ -167,10 +173,14 @@ int main(int argc, char **argv) {
     const char *asked = NULL;
     if (argc < 3) stop("usage: naming ROWS.npy LABELS [-n SPLITS] [-c N] [-q QUERIES.npy]");
     for (int i = 3; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "-n") == 0) n_splits = atoll(argv[i + 1]);
-        else if (strcmp(argv[i], "-c") == 0) most = atoll(argv[i + 1]);
-        else if (strcmp(argv[i], "-q") == 0) asked = argv[i + 1];
-        else stop("unknown option");
+        if (strcmp(argv[i], "-n") == 0)
+            n_splits = atoll(argv[i + 1]);
+        else if (strcmp(argv[i], "-c") == 0)
+            most = atoll(argv[i + 1]);
+        else if (strcmp(argv[i], "-q") == 0)
+            asked = argv[i + 1];
+        else
+            stop("unknown option");
     }
     set s = {0};
     s.row = s.asked = read_rows(argv[1], &s.n, &s.dim);
@@ -186,7 +196,8 @@ int main(int argc, char **argv) {
         const tally t = run(&s, i, most);
         for (int x = 0; x < N_ERRORS; x++) {
             if (!t.is_promised[x]) continue;
-            const double u = (double)t.unknown[x] / (double)t.n_unknown, w = (double)t.wrong[x] / (double)t.n_known;
+            const double u = (double)t.unknown[x] / (double)t.n_unknown,
+                         w = (double)t.wrong[x] / (double)t.n_known;
             n[x]++;
             unknown[x] += u;
             wrong[x] += w;
@@ -198,8 +209,8 @@ int main(int argc, char **argv) {
     for (int x = 0; x < N_ERRORS; x++) {
         const double m = n[x] > 0 ? 100 / (double)n[x] : 0;
         printf("%6.1f %%  %5lld / %-3lld  %11.2f %%  %17.2f %%  %9.1f %%  %5lld / %lld\n", 100 * errors[x],
-               (long long)n[x], (long long)n_splits, unknown[x] * m, wrong[x] * m, right[x] * m, (long long)over[x],
-               (long long)n[x]);
+               (long long)n[x], (long long)n_splits, unknown[x] * m, wrong[x] * m, right[x] * m,
+               (long long)over[x], (long long)n[x]);
     }
     free(s.label);
     return 0;

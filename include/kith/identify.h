@@ -37,11 +37,11 @@ typedef struct kith_identify_request {
 KITH_API void kith_identify_request_init(kith_identify_request *request, size_t size);
 
 typedef struct kith_identify_options {
-    size_t size;       /* of the struct: set by kith_identify_options_init */
-    double error;      /* the rate of false names that is promised; above 0, below 1 */
-    int64_t k;         /* names that are told with their nearest photos, given or not; at most 100 */
-    bool exact;        /* compare every vector */
-    int64_t n_threads; /* 0: kith_threads() */
+    size_t size;               /* of the struct: set by kith_identify_options_init */
+    double error;              /* the rate of false names that is promised; above 0, below 1 */
+    int64_t k;                 /* names that are told with their nearest photos, given or not; at most 100 */
+    bool exact;                /* compare every vector */
+    int64_t n_threads;         /* 0: kith_threads() */
     const char *device;        /* of exact searches */
     kith_progress_fn progress; /* may be NULL; in requests */
     void *user;
@@ -56,22 +56,23 @@ typedef struct kith_identified {
     kith_status status; /* of this request: KITH_OK, or why there is no answer, and … */
     kith_error error;   /* … the words for it */
     const char *name;   /* the label; NULL: unknown. Lives as long as the candidates */
-    double evidence;    /* of the first candidate: larger is stronger; NaN: too few of the photos say the same */
+    double evidence; /* of the first candidate: larger is stronger; NaN: too few of the photos say the same */
     /* The rate of false names if names are given from this evidence on: measured, and its bounds at 95 %. NaN without evidence. */
-    double error_rate, error_low, error_high;
-    bool is_single; /* the name has one photo in the collection: it cannot be measured by itself, only with all others */
+    double false_name_rate, false_name_low, false_name_high;
+    bool
+        is_single; /* the name has one photo in the collection: it cannot be measured by itself, only with all others */
     int64_t n_candidates;
     kith_found_hit *candidates; /* nearest photo of each name: the name in question first, then by score */
 } kith_identified;
 
 /* What the answers of a call go by. */
 typedef struct kith_identify_report {
-    double error;    /* as promised */
-    double evidence; /* from which on one photo is given a name */
-    double named;    /* of photos whose thing is there, about this share gets its name */
-    double least;    /* the smallest error that could be promised */
+    double error;                        /* as promised */
+    double evidence;                     /* from which on one photo is given a name */
+    double named;                        /* of photos whose thing is there, about this share gets its name */
+    double least;                        /* the smallest error that could be promised */
     int64_t n_photos, n_names, n_single; /* with a label; labels, and those of one photo */
-    int64_t n_unknown, n_known;          /* trials with all of the label left out, and with the photo alone left out */
+    int64_t n_unknown, n_known; /* trials with all of the label left out, and with the photo alone left out */
     /* Of 20 photos and more: are they farther from the collection's than things it does not have (-1), or nearer than its own photos to each
      * other (1)? Then they are of another kind than those that were measured, and the error may be another. 0: neither */
     int unlike;
@@ -103,9 +104,10 @@ KITH_API const char *kith_verdict_name(kith_verdict verdict);
 
 /* What is known of two photos. */
 typedef struct kith_sameness {
-    double score;            /* by the metric of the curve, as a search shows it */
-    double false_match_rate; /* of pairs of different things, the share that looks at least this alike; NaN: no curve */
-    double missed_rate;      /* of pairs of the same thing, the share that looks less alike; NaN: no curve */
+    double score; /* by the metric of the curve, as a search shows it */
+    double
+        false_match_rate; /* of pairs of different things, the share that looks at least this alike; NaN: no curve */
+    double missed_rate; /* of pairs of the same thing, the share that looks less alike; NaN: no curve */
     kith_verdict verdict;
 } kith_sameness;
 

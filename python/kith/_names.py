@@ -22,9 +22,9 @@ class Named:
     #: Of the first candidate: larger is stronger; None: too few of the photos say the same.
     evidence: Optional[float]
     #: The rate of false names if names are given from this evidence on: as measured, and its bounds at 95 %.
-    error_rate: Optional[float]
-    error_low: Optional[float]
-    error_high: Optional[float]
+    false_name_rate: Optional[float]
+    false_name_low: Optional[float]
+    false_name_high: Optional[float]
     #: The name has one photo in the collection: it is measured only with all others.
     is_single: bool
     #: The nearest photo of each name: the name in question first, then by score.
@@ -69,8 +69,8 @@ def named_of(c: Any, columns: Mapping[str, type]) -> Named:
     """A kith_identified, copied."""
     if c.status:
         return Named(None, None, None, None, None, False, [], failure(c.status, c.error))
-    return Named(None if c.name == ffi.NULL else text(c.name), number_of(c.evidence), number_of(c.error_rate),
-                 number_of(c.error_low), number_of(c.error_high), c.is_single,
+    return Named(None if c.name == ffi.NULL else text(c.name), number_of(c.evidence), number_of(c.false_name_rate),
+                 number_of(c.false_name_low), number_of(c.false_name_high), c.is_single,
                  [hit_of(c.candidates[i], columns) for i in range(c.n_candidates)])
 
 

@@ -53,7 +53,8 @@ static kith_status list_photos(const identify_command *c, identify_things *t, ki
 
 /* ---- asking ---- */
 
-static kith_status ask(const identify_command *c, kith_collection *collection, identify_things *t, kith_error *err) {
+static kith_status ask(const identify_command *c, kith_collection *collection, identify_things *t,
+                       kith_error *err) {
     cli_progress progress;
     kith_identify_options how = c->how;
     kith_identify_request *requests = calloc((size_t)t->n, sizeof *requests);
@@ -120,13 +121,15 @@ int cmd_identify(int argc, char **argv) {
     kith_identify_options_init(&c.how, sizeof c.how);
     const cli_option options[] = {
         CLI_REAL("error", "RATE", &c.how.error, 1e-6, 0.5,
-                 "names are given with at most this rate of false ones: of photos of things the collection does not "
+                 "names are given with at most this rate of false ones: of photos of things the collection "
+                 "does not "
                  "have, and of those it has"),
         CLI_INT("names|k", "N", &c.how.k, 1, 100, "names that are shown of each, with their nearest photos"),
         CLI_FLAG("together", &c.together, "all photos show one thing: one name for all"),
         CLI_FLAG("exact", &c.how.exact, "compare every vector, whatever the size of the index"),
         CLI_TEXT("model|m", "RUN|MODEL", &c.model.weights,
-                 "what embeds photos; default: general, which came with kith. Of an index: where its model lies now, "
+                 "what embeds photos; default: general, which came with kith. Of an index: where its model "
+                 "lies now, "
                  "if it was moved"),
         CLI_INT("size", "N", &c.model.side, 0, 4096, CLI_SIZE_HELP),
         CLI_TEXT("cache", "DIR", &c.cache, CLI_CACHE_HELP),
@@ -135,18 +138,19 @@ int cmd_identify(int argc, char **argv) {
         CLI_FLAG("csv", &c.csv, "print the names as CSV"),
         CLI_OUT("html", "OUT.html", &c.html, ".html", "also write photos, names and why as a page"),
         CLI_END};
-    const cli_usage usage = {
-        .operands = "INDEX|PHOTOS IMAGE…|FOLDER…",
-        .least = 2,
-        .most = -1,
-        .options = options,
-        .details =
-            "Names what is on each photo by the labels of a collection (an index, or a folder with a folder for each "
-            "name), or says unknown. A name is given only where the rate of false names is at most --error, measured on "
-            "the collection's own labels with each left out in turn.\n\n"
-            "  kith identify PHOTOS photo.jpg\n"
-            "  kith identify INDEX new/ --error 0.05 --html names.html\n"
-            "  kith identify INDEX left.jpg right.jpg --together"};
+    const cli_usage usage = {.operands = "INDEX|PHOTOS IMAGE…|FOLDER…",
+                             .least = 2,
+                             .most = -1,
+                             .options = options,
+                             .details =
+                                 "Names what is on each photo by the labels of a collection (an index, or a "
+                                 "folder with a folder for each "
+                                 "name), or says unknown. A name is given only where the rate of false names "
+                                 "is at most --error, measured on "
+                                 "the collection's own labels with each left out in turn.\n\n"
+                                 "  kith identify PHOTOS photo.jpg\n"
+                                 "  kith identify INDEX new/ --error 0.05 --html names.html\n"
+                                 "  kith identify INDEX left.jpg right.jpg --together"};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     c.collection = c.shown = argv[1];

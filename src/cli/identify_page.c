@@ -34,8 +34,8 @@ static bool init(page_parts *p, int64_t n, int64_t k) {
 }
 
 /* Where a photo cannot be read any more, or vectors cannot be taken apart, there is no heat map. */
-static bool explain(kith_collection *collection, const kith_query_image *photos, int64_t n, const char *picture,
-                    kith_explanation *ret) {
+static bool explain(kith_collection *collection, const kith_query_image *photos, int64_t n,
+                    const char *picture, kith_explanation *ret) {
     kith_error ignored;
     kith_model *model = NULL;
     const kith_query_image hit = {.path = picture};
@@ -50,7 +50,8 @@ static void write_title(const identify_things *t, int64_t i, char *title, size_t
     identify_photos_of(t, i, &first);
     const char *path = search_shown_path(t->photo[first]);
     if (x->name)
-        snprintf(title, bytes, "%.160s: %.160s, at most %.2g %% false%s", path, x->name, 100 * x->error_high,
+        snprintf(title, bytes, "%.160s: %.160s, at most %.2g %% false%s", path, x->name,
+                 100 * x->false_name_high,
                  x->is_single ? " (one photo of it: together with all other names)" : "");
     else
         snprintf(title, bytes, "%.160s: unknown", path);
@@ -60,7 +61,8 @@ static kith_status fill(const identify_command *c, kith_collection *collection, 
                         page_parts *p, int64_t *ret_n, kith_error *err) {
     kith_query_image *images = calloc((size_t)t->n_photos + 1, sizeof *images);
     if (!images) return cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the page");
-    for (int64_t i = 0; i < t->n_photos; i++) images[i] = (kith_query_image){.path = t->photo[i], .weight = 1};
+    for (int64_t i = 0; i < t->n_photos; i++)
+        images[i] = (kith_query_image){.path = t->photo[i], .weight = 1};
     *ret_n = 0;
     for (int64_t i = 0; i < t->n; i++) {
         const kith_identified *x = &t->found[i];
@@ -91,18 +93,20 @@ static kith_status fill(const identify_command *c, kith_collection *collection, 
     return KITH_OK;
 }
 
-kith_status identify_write_page(const identify_command *c, kith_collection *collection, const identify_things *t,
-                                kith_error *err) {
+kith_status identify_write_page(const identify_command *c, kith_collection *collection,
+                                const identify_things *t, kith_error *err) {
     page_parts p = {0};
     char title[512], about[512];
     kith_status status = KITH_OK;
     KITH_OPTIONS(kith_hits_page, page);
-    if (!init(&p, t->n, c->how.k)) status = cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the page");
+    if (!init(&p, t->n, c->how.k))
+        status = cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the page");
     if (status == KITH_OK) status = fill(c, collection, t, &p, &page.n_parts, err);
     if (status == KITH_OK) {
         snprintf(title, sizeof title, "Named by %.400s", c->shown);
         snprintf(about, sizeof about,
-                 "Names with at most %.3g %% of false ones, measured on %lld photos of %lld names. Of each name the nearest "
+                 "Names with at most %.3g %% of false ones, measured on %lld photos of %lld names. Of each "
+                 "name the nearest "
                  "photo; the first is the name in question.",
                  100 * t->report.error, (long long)t->report.n_photos, (long long)t->report.n_names);
         page.title = title;

@@ -24,13 +24,16 @@ static void print_name(const kith_identified *x) {
     char rate[32], high[32];
     put_indented(x->name ? x->name : "unknown");
     if (x->name)
-        printf(": with this evidence, %s of all asked about get a false name, at most %s", percent(x->error_rate, rate, sizeof rate),
-               percent(x->error_high, high, sizeof high));
+        printf(": with this evidence, %s of all asked about get a false name, at most %s",
+               percent(x->false_name_rate, rate, sizeof rate),
+               percent(x->false_name_high, high, sizeof high));
     if (x->name && x->is_single) fputs(" (one photo of it: promised together with all other names)", stdout);
-    if (!x->name && !isnan(x->error_high))
-        printf(": the first name would be false for %s of all asked about, at most %s", percent(x->error_rate, rate, sizeof rate),
-               percent(x->error_high, high, sizeof high));
-    if (!x->name && isnan(x->error_high) && x->n_candidates > 0) fputs(": the photos do not agree", stdout);
+    if (!x->name && !isnan(x->false_name_high))
+        printf(": the first name would be false for %s of all asked about, at most %s",
+               percent(x->false_name_rate, rate, sizeof rate),
+               percent(x->false_name_high, high, sizeof high));
+    if (!x->name && isnan(x->false_name_high) && x->n_candidates > 0)
+        fputs(": the photos do not agree", stdout);
     putchar('\n');
 }
 
@@ -75,8 +78,8 @@ static void print_promise(const identify_things *t) {
         n += t->found[i].status == KITH_OK;
         n_named += t->found[i].name != NULL;
     }
-    printf("%lld of %lld named; of all asked about, at most %s get a false name\n", (long long)n_named, (long long)n,
-           percent(r->error, error, sizeof error));
+    printf("%lld of %lld named; of all asked about, at most %s get a false name\n", (long long)n_named,
+           (long long)n, percent(r->error, error, sizeof error));
     printf("measured on %lld photos of %lld names, of which %s get their own\n", (long long)r->n_photos,
            (long long)r->n_names, percent(r->named, named, sizeof named));
 }
@@ -91,10 +94,12 @@ static void report(const identify_things *t) {
     cli_report_bad(n_bad, first);
     if (t->report.unlike != 0)
         fprintf(stderr,
-                "kith: these photos are %s the collection's: the rate of false names was not measured on photos like "
+                "kith: these photos are %s the collection's: the rate of false names was not measured on "
+                "photos like "
                 "them\n",
                 t->report.unlike < 0 ? "less alike to all photos of the collection than new things are among"
-                                     : "more alike to photos of the collection than those are to each other, as copies are; not like");
+                                     : "more alike to photos of the collection than those are to each other, "
+                                       "as copies are; not like");
 }
 
 /* ---- for programs ---- */
@@ -169,7 +174,7 @@ static void put_number(double value) {
 
 /* A row for each photo; those of one thing have the same name. */
 static void print_csv(const identify_things *t) {
-    puts("photo,name,error_rate,error_high,evidence,best_name,best_score,nearest_id,nearest_path");
+    puts("photo,name,false_name_rate,false_name_high,evidence,best_name,best_score,nearest_id,nearest_path");
     for (int64_t i = 0; i < t->n; i++) {
         const kith_identified *x = &t->found[i];
         const kith_found_hit *hit = x->n_candidates > 0 ? x->candidates : NULL;
@@ -179,8 +184,8 @@ static void print_csv(const identify_things *t) {
             put_field(t->photo[first + p]);
             putchar(',');
             if (x->name) put_field(x->name);
-            put_number(x->error_rate);
-            put_number(x->error_high);
+            put_number(x->false_name_rate);
+            put_number(x->false_name_high);
             put_number(x->evidence);
             putchar(',');
             if (hit) put_field(hit->item.label);

@@ -77,8 +77,8 @@ static kith_status compare(const same_command *c, same_state *s, kith_error *err
         for (int64_t b = a + 1; status == KITH_OK && b < c->n; b++) {
             pair *p = &s->pairs[s->n_pairs++];
             *p = (pair){.a = a, .b = b};
-            status = kith_same(s->has_curve ? &s->curve : NULL, s->rows + a * s->dim, s->rows + b * s->dim, s->dim,
-                               c->error, &p->what, err);
+            status = kith_same(s->has_curve ? &s->curve : NULL, s->rows + a * s->dim, s->rows + b * s->dim,
+                               s->dim, c->error, &p->what, err);
         }
     }
     return status;
@@ -95,7 +95,8 @@ static const char *one_of(double rate, char *buf, size_t bytes) {
     else if (rate >= 0.095)
         snprintf(buf, bytes, "%.0f of 100 look", 100 * rate);
     else if (whole >= 1000000)
-        snprintf(buf, bytes, "1 of %lld,%03lld,%03lld looks", whole / 1000000, whole / 1000 % 1000, whole % 1000);
+        snprintf(buf, bytes, "1 of %lld,%03lld,%03lld looks", whole / 1000000, whole / 1000 % 1000,
+                 whole % 1000);
     else if (whole >= 1000)
         snprintf(buf, bytes, "1 of %lld,%03lld looks", whole / 1000, whole % 1000);
     else
@@ -113,14 +114,17 @@ static void print_one(const same_command *c, const same_state *s) {
     const kith_sameness *w = &s->pairs[0].what;
     char looks[48], less[48];
     if (!s->has_curve) {
-        printf("%s (score %.4f): there is no curve of false-match rates; --index names a collection that has one\n",
-               verdict(w), w->score);
+        printf(
+            "%s (score %.4f): there is no curve of false-match rates; --index names a collection that has "
+            "one\n",
+            verdict(w), w->score);
         return;
     }
-    printf("%s (score %.4f): of pairs of different things %s this alike; of pairs of the same thing %s less "
-           "alike\n",
-           verdict(w), w->score, one_of(w->false_match_rate, looks, sizeof looks),
-           one_of(w->missed_rate, less, sizeof less));
+    printf(
+        "%s (score %.4f): of pairs of different things %s this alike; of pairs of the same thing %s less "
+        "alike\n",
+        verdict(w), w->score, one_of(w->false_match_rate, looks, sizeof looks),
+        one_of(w->missed_rate, less, sizeof less));
     if (w->verdict == KITH_VERDICT_UNSURE)
         printf("at most %.3g %% wrong was asked for (--error)\n", 100 * c->error);
 }
@@ -184,14 +188,16 @@ static kith_status print_json(const same_command *c, const same_state *s, kith_e
 
 static kith_status explain(const same_command *c, const same_state *s, const pair *p, kith_explanation *ret,
                            kith_error *err) {
-    const kith_query_image a = {.path = c->photo[p->a], .weight = 1}, b = {.path = c->photo[p->b], .weight = 1};
+    const kith_query_image a = {.path = c->photo[p->a], .weight = 1},
+                           b = {.path = c->photo[p->b], .weight = 1};
     return kith_model_explain(s->model, &a, 1, &b, NULL, ret, err);
 }
 
 static kith_status draw(const same_command *c, const same_state *s, kith_error *err) {
     kith_explanation why = {0};
     const pair *p = &s->pairs[0];
-    const kith_query_image a = {.path = c->photo[p->a], .weight = 1}, b = {.path = c->photo[p->b], .weight = 1};
+    const kith_query_image a = {.path = c->photo[p->a], .weight = 1},
+                           b = {.path = c->photo[p->b], .weight = 1};
     kith_status status = explain(c, s, p, &why, err);
     if (status == KITH_OK && *why.estimate)
         fprintf(stderr, "kith: %s is an estimate: %s\n", c->explain, why.estimate);
@@ -217,7 +223,8 @@ static void fill_page(const same_command *c, const same_state *s, page_parts *x)
                                     .id = -1,
                                     .score = p->what.score,
                                     .false_match_rate = p->what.false_match_rate};
-        if (i < MOST_EXPLAINED && explain(c, s, p, &x->why[i], &ignored) == KITH_OK) x->hit[i].why = &x->why[i];
+        if (i < MOST_EXPLAINED && explain(c, s, p, &x->why[i], &ignored) == KITH_OK)
+            x->hit[i].why = &x->why[i];
         snprintf(x->title[i], sizeof x->title[i], "%.200s and %.200s: %s", c->photo[p->a], c->photo[p->b],
                  verdict(&p->what));
         x->part[i] = (kith_page_part){
@@ -236,8 +243,10 @@ static kith_status write_page(const same_command *c, const same_state *s, kith_e
         status = cli_error(err, KITH_ENOMEM, NULL, "not enough memory for the page");
     } else {
         fill_page(c, s, &x);
-        snprintf(about, sizeof about, "Verdicts with at most %.3g %% wrong; the rate is of pairs of different things that "
-                 "look this alike.", 100 * c->error);
+        snprintf(about, sizeof about,
+                 "Verdicts with at most %.3g %% wrong; the rate is of pairs of different things that "
+                 "look this alike.",
+                 100 * c->error);
         page.title = "The same or not";
         page.about = about;
         page.parts = x.part;
@@ -282,28 +291,33 @@ int cmd_same(int argc, char **argv) {
         CLI_REAL("error", "RATE", &c.error, 1e-9, 0.5,
                  "'same' and 'different' are said where at most this rate of pairs is judged wrongly"),
         CLI_TEXT("index", "INDEX", &c.index, "a collection whose model and false-match rates count"),
-        CLI_TEXT("model|m", "RUN|MODEL", &c.how.weights, "what embeds photos; default: general, which came with kith"),
+        CLI_TEXT("model|m", "RUN|MODEL", &c.how.weights,
+                 "what embeds photos; default: general, which came with kith"),
         CLI_INT("size", "N", &c.how.side, 0, 4096, CLI_SIZE_HELP),
         CLI_TEXT("device", "NAME", &c.how.device, "what the model runs on (see kith list devices)"),
         CLI_FLAG("json", &c.json, "print the pairs as JSON"),
         CLI_OUT("html", "OUT.html", &c.html, ".html", "also write the pairs and why as a page"),
-        CLI_OUT("explain", "OUT.png", &c.explain, ".png .jpg", "also draw what of two photos matches, as heat maps"),
+        CLI_OUT("explain", "OUT.png", &c.explain, ".png .jpg",
+                "also draw what of two photos matches, as heat maps"),
         CLI_END};
-    const cli_usage usage = {.operands = "A.jpg B.jpg…",
-                             .least = 2,
-                             .most = MOST_PHOTOS,
-                             .options = options,
-                             .details = "Says whether photos show the same thing, with the rate of errors: how many pairs of "
-                                        "different things look as much alike, and how many of the same thing less. Of more than "
-                                        "two photos all pairs are compared. The exit status is 0 whatever the verdict.\n\n"
-                                        "  kith same a.jpg b.jpg\n"
-                                        "  kith same a.jpg b.jpg c.jpg --index birds.kith --error 0.001"};
+    const cli_usage usage = {
+        .operands = "A.jpg B.jpg…",
+        .least = 2,
+        .most = MOST_PHOTOS,
+        .options = options,
+        .details =
+            "Says whether photos show the same thing, with the rate of errors: how many pairs of "
+            "different things look as much alike, and how many of the same thing less. Of more than "
+            "two photos all pairs are compared. The exit status is 0 whatever the verdict.\n\n"
+            "  kith same a.jpg b.jpg\n"
+            "  kith same a.jpg b.jpg c.jpg --index birds.kith --error 0.001"};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     c.photo = (const char *const *)(argv + 1);
     c.n = argc - 1;
     if (c.index && c.how.side) return cli_misused("same", "--size is for a model; an index says it itself");
-    if (c.explain && c.n > 2) return cli_misused("same", "--explain is for two photos; wanted --html for %d", argc - 1);
+    if (c.explain && c.n > 2)
+        return cli_misused("same", "--explain is for two photos; wanted --html for %d", argc - 1);
     kith_error err = {0};
     return run(&c, &err) == KITH_OK ? CLI_OK : cli_fail(&err);
 }

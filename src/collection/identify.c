@@ -36,7 +36,7 @@ void kith_identified_release(kith_identified *x) {
 typedef struct asked {
     kith_identify_request r;
     kith_identified *ret;
-    int64_t first; /* of its photos among all */
+    int64_t first;    /* of its photos among all */
     int64_t n_needed; /* that have to say the same, with at least … */
     double evidence;  /* … this evidence */
 } asked;
@@ -76,7 +76,8 @@ static void identifying_release(identifying *a) {
 
 static kith_status check(const kith_identify_request *r, kith_error *err) {
     if (!r->parts || r->n_parts < 1 || r->n_parts > MOST_PARTS)
-        return ki_fail(err, KITH_EINVAL, "%lld photos of one thing; wanted 1 to %d", (long long)r->n_parts, MOST_PARTS);
+        return ki_fail(err, KITH_EINVAL, "%lld photos of one thing; wanted 1 to %d", (long long)r->n_parts,
+                       MOST_PARTS);
     return KITH_OK;
 }
 
@@ -164,7 +165,8 @@ static void take_opinion(const identifying *a, const kith_query_part *part, kith
         hits[i] = hit;
     }
     const ki_evidence e = ki_evidence_find(a->naming->metric, seen, n);
-    *ret = (opinion){.evidence = e.value, .near = n > 0 ? seen[0].score : (double)NAN, .n = f->n_hits, .hits = hits};
+    *ret = (opinion){
+        .evidence = e.value, .near = n > 0 ? seen[0].score : (double)NAN, .n = f->n_hits, .hits = hits};
     f->hits = NULL;
     f->n_hits = 0;
     if (e.label > 0) {
@@ -217,7 +219,8 @@ static kith_status ask_all(identifying *a, kith_error *err) {
     for (int64_t i = 0; i < a->n_photos; i += AT_A_TIME) {
         const int64_t left = a->n_photos - i;
         KI_TRY(ask_some(a, i, left < AT_A_TIME ? left : AT_A_TIME, err));
-        if (a->o.progress && a->o.progress(a->o.user, i + (left < AT_A_TIME ? left : AT_A_TIME), a->n_photos) != 0)
+        if (a->o.progress &&
+            a->o.progress(a->o.user, i + (left < AT_A_TIME ? left : AT_A_TIME), a->n_photos) != 0)
             return ki_fail(err, KITH_ECANCELED, "stopped");
     }
     return KITH_OK;
@@ -243,7 +246,8 @@ static double evidence_for(const identifying *a, const asked *x, const kith_foun
 }
 
 /* The name that has most for it; *ret_is_clear: no other has enough. */
-static kith_found_hit *best_name(const identifying *a, const asked *x, double *ret_evidence, bool *ret_is_clear) {
+static kith_found_hit *best_name(const identifying *a, const asked *x, double *ret_evidence,
+                                 bool *ret_is_clear) {
     double sorted[MOST_PARTS], best_most = 0;
     kith_found_hit *best = NULL;
     *ret_evidence = NAN;
@@ -254,7 +258,8 @@ static kith_found_hit *best_name(const identifying *a, const asked *x, double *r
         const double evidence = evidence_for(a, x, &o->hits[0], sorted);
         const bool is_other = best && !is_same_name(best, &o->hits[0]);
         if (is_other && evidence >= x->evidence && *ret_evidence >= x->evidence) *ret_is_clear = false;
-        if (!best || evidence > *ret_evidence || (isnan(*ret_evidence) && (!isnan(evidence) || sorted[0] > best_most))) {
+        if (!best || evidence > *ret_evidence ||
+            (isnan(*ret_evidence) && (!isnan(evidence) || sorted[0] > best_most))) {
             best = &o->hits[0];
             best_most = sorted[0];
             *ret_evidence = evidence;
@@ -268,11 +273,13 @@ static bool is_nearer(const identifying *a, double x, double y) {
 }
 
 /* Of each name the nearest of all photos, by score; the name in question first. Hits that are taken are left empty. */
-static kith_status take_candidates(const identifying *a, asked *x, const kith_found_hit *first, kith_error *err) {
+static kith_status take_candidates(const identifying *a, asked *x, const kith_found_hit *first,
+                                   kith_error *err) {
     kith_identified *ret = x->ret;
     char *name = ki_strdup(first->item.label);
     if (!name) return ki_fail_memory(err, strlen(first->item.label), "a name");
-    kith_status status = ki_zalloc_or(&ret->candidates, (size_t)a->o.k, sizeof *ret->candidates, "names", err);
+    kith_status status =
+        ki_zalloc_or(&ret->candidates, (size_t)a->o.k, sizeof *ret->candidates, "names", err);
     while (status == KITH_OK && ret->n_candidates < a->o.k) {
         kith_found_hit *next = NULL;
         for (int64_t p = 0; p < x->r.n_parts; p++) {
@@ -281,7 +288,8 @@ static kith_status take_candidates(const identifying *a, asked *x, const kith_fo
                 kith_found_hit *hit = &o->hits[i];
                 if (!hit->item.label) continue;
                 bool is_there = ret->n_candidates == 0 && strcmp(hit->item.label, name) != 0;
-                for (int64_t c = 0; c < ret->n_candidates; c++) is_there |= is_same_name(&ret->candidates[c], hit);
+                for (int64_t c = 0; c < ret->n_candidates; c++)
+                    is_there |= is_same_name(&ret->candidates[c], hit);
                 if (!is_there && (!next || is_nearer(a, hit->score, next->score))) next = hit;
             }
         }
@@ -317,15 +325,15 @@ static kith_status answer(const identifying *a, asked *x, kith_error *err) {
     kith_identified *ret = x->ret;
     bool is_clear = true;
     const kith_found_hit *first = best_name(a, x, &ret->evidence, &is_clear);
-    ret->error_rate = ret->error_low = ret->error_high = NAN;
+    ret->false_name_rate = ret->false_name_low = ret->false_name_high = NAN;
     if (!first) return KITH_OK;
     const bool is_named = is_clear && ret->evidence >= x->evidence;
     if (!isnan(ret->evidence)) {
         const ki_naming_point at = ki_naming_at(a->naming, ret->evidence);
         const double times = (double)x->r.n_parts / (double)x->n_needed;
-        ret->error_rate = fmin(1, times * fmax(at.unknown, at.wrong));
-        ret->error_low = fmin(1, times * at.low);
-        ret->error_high = fmin(1, times * fmax(at.unknown_high, at.wrong_high));
+        ret->false_name_rate = fmin(1, times * fmax(at.unknown, at.wrong));
+        ret->false_name_low = fmin(1, times * at.low);
+        ret->false_name_high = fmin(1, times * fmax(at.unknown_high, at.wrong_high));
     }
     KI_TRY(take_candidates(a, x, first, err));
     if (!is_named || ret->n_candidates == 0) return KITH_OK;
@@ -351,11 +359,13 @@ static kith_status need_promise(const identifying *a, kith_error *err) {
     const ki_name_curve *c = a->naming;
     if (!isnan(ki_naming_threshold(c, a->o.error))) return KITH_OK;
     ki_fail(err, KITH_ENOTFOUND,
-            "at most %.3g of false names cannot be promised: the %lld labelled photos of %lld things promise %.2g at best; "
+            "at most %.3g of false names cannot be promised: the %lld labelled photos of %lld things promise "
+            "%.2g at best; "
             "wanted about %lld such photos",
             a->o.error, (long long)c->n_rows, (long long)c->n_labels, ki_naming_least(c),
             (long long)ki_naming_wanted(c, a->o.error));
-    return ki_hint(err, KITH_ENOTFOUND, "name more photos of more things, or promise less with a larger error");
+    return ki_hint(err, KITH_ENOTFOUND,
+                   "name more photos of more things, or promise less with a larger error");
 }
 
 static void report(const identifying *a, kith_identify_report *ret) {
@@ -431,12 +441,12 @@ void kith_identified_write(const kith_collection *collection, const kith_identif
     kith_json_string(json, x->name);
     kith_json_key(json, "evidence");
     kith_json_real32(json, (float)x->evidence);
-    kith_json_key(json, "error_rate");
-    kith_json_real32(json, (float)x->error_rate);
-    kith_json_key(json, "error_low");
-    kith_json_real32(json, (float)x->error_low);
-    kith_json_key(json, "error_high");
-    kith_json_real32(json, (float)x->error_high);
+    kith_json_key(json, "false_name_rate");
+    kith_json_real32(json, (float)x->false_name_rate);
+    kith_json_key(json, "false_name_low");
+    kith_json_real32(json, (float)x->false_name_low);
+    kith_json_key(json, "false_name_high");
+    kith_json_real32(json, (float)x->false_name_high);
     kith_json_key(json, "is_single");
     kith_json_bool(json, x->is_single);
     kith_json_key(json, "candidates");

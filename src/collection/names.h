@@ -8,8 +8,9 @@
 /* Which items may give a name. */
 #define KI_NAMED "label != ''"
 
-/* Measure, and note it from the next commit on. With too few labels a note that is there is taken away, and all is fine. */
-kith_status ki_measure_names(kith_index *index, kith_error *err);
+/* Measure on the labels of the last commit, and note it; with too few of them a note that is there is taken away. *ret_is_changed: there
+ * is something to commit. */
+kith_status ki_measure_names(kith_index *index, bool *ret_is_changed, kith_error *err);
 
 /* The curve: noted, or where there is no note, or the labelled items are not what they were, measured. Lives until the collection is changed,
  * freed, or has another commit. KITH_ENOTFOUND: too few labels for any. KITH_EFORMAT: the note is damaged. */

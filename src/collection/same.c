@@ -23,16 +23,18 @@ static double score_of(kith_metric metric, const float *a, const float *b, int64
     return a_square > 0 && b_square > 0 ? product / (sqrt(a_square) * sqrt(b_square)) : 0;
 }
 
-kith_status kith_same(const kith_calibration *curve, const float *a, const float *b, int64_t dim, double error,
-                      kith_sameness *ret_sameness, kith_error *err) {
+kith_status kith_same(const kith_calibration *curve, const float *a, const float *b, int64_t dim,
+                      double error, kith_sameness *ret_sameness, kith_error *err) {
     KI_NEED(err, a, b, ret_sameness);
-    if (dim < 1) return ki_fail(err, KITH_EINVAL, "vectors of %lld values; wanted at least 1", (long long)dim);
+    if (dim < 1)
+        return ki_fail(err, KITH_EINVAL, "vectors of %lld values; wanted at least 1", (long long)dim);
     if (!(error > 0 && error < 1))
         return ki_fail(err, KITH_EINVAL, "error is %g; wanted a rate above 0 and below 1", error);
     if (curve) KI_TRY(kith_calibration_check(curve, err));
     /* As a search shows it. */
     const double score = (double)(float)score_of(curve ? curve->metric : KITH_COSINE, a, b, dim);
-    if (!isfinite(score)) return ki_fail(err, KITH_ENUMERIC, "a vector is not finite, or too long to be compared");
+    if (!isfinite(score))
+        return ki_fail(err, KITH_ENUMERIC, "a vector is not finite, or too long to be compared");
     kith_sameness s = {.score = score, .false_match_rate = NAN, .missed_rate = NAN};
     if (curve) {
         s.false_match_rate = kith_calibration_false_match_rate(curve, score);

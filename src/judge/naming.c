@@ -3,8 +3,9 @@
  * Photos of one thing are wrong together, and two things that look alike are taken for each other: trials hang together, and say less than
  * their number. The variance of a rate is that of sums by thing, and each pair of things that are taken for each other in both directions counts
  * twice more. What it is larger than that of independent trials is the design effect (Kish 1965); trials and errors are divided by it, and the
- * bound is Clopper and Pearson's of what is left (Korn and Graubard 1998). The effect cannot be seen of few errors: then it is at least that of the
- * threshold that lets 40 through. Things, of which it is the variance, are few as well: a factor for Student's t.
+ * bound is Clopper and Pearson's of what is left (Korn and Graubard 1998). The effect cannot be seen of few errors: then it is that of the
+ * threshold that lets 40 through. Things that make the errors are few as well: then the effect
+ * is not known well itself, and a factor for Student's t is on the safe side.
  *
  * Bounds at stricter evidence are never larger than at looser: so the threshold for an error can be found by going from strict to loose
  * until a bound is above it, which keeps the level (Bauer 1991; fixed sequences of tests). */
@@ -46,7 +47,7 @@ static void sort(events *e) {
 
 typedef struct made {
     const ki_trials *t;
-    int64_t *size; /* [n_labels]: rows of each label */
+    int64_t *size;                        /* [n_labels]: rows of each label */
     int64_t *asked_unknown, *asked_known; /* [n_labels]: trials of each */
     events unknown, wrong, right;
     double *near_unknown, *near_known;
@@ -129,15 +130,15 @@ typedef struct pair_count {
 /* The errors of one kind, taken in from the strongest on. */
 typedef struct taken {
     const events *events;
-    const int64_t *asked; /* [n_labels] */
+    const int64_t *asked;                /* [n_labels] */
     int64_t n_labels, n_trials, n_asked; /* n_asked: labels with a trial */
     double sum_squares;                  /* of `asked` */
-    double more; /* of a rate: an unknown thing meets one name more than its trial did */
-    int64_t n;                           /* taken in */
-    int64_t *of_label;                   /* [n_labels] errors */
-    pair_count *pair;                    /* hashed; n 0: free */
-    size_t n_pairs;                      /* a power of 2 */
-    double squares, products, mutual;    /* sums of x x, of x asked, and of pairs in both directions */
+    double more;       /* of a rate: an unknown thing meets one name more than its trial did */
+    int64_t n;         /* taken in */
+    int64_t *of_label; /* [n_labels] errors */
+    pair_count *pair;  /* hashed; n 0: free */
+    size_t n_pairs;    /* a power of 2 */
+    double squares, fourths, products, mutual; /* sums of x x, of x asked, and of pairs in both directions */
 } taken;
 
 static void taken_release(taken *t) {
@@ -158,7 +159,8 @@ static kith_status taken_init(taken *t, const events *e, const int64_t *asked, i
 }
 
 static pair_count *pair_at(const taken *t, int64_t label, int64_t name) {
-    const uint64_t hash = ((uint64_t)label * (uint64_t)t->n_labels + (uint64_t)name) * UINT64_C(0x9E3779B97F4A7C15);
+    const uint64_t hash =
+        ((uint64_t)label * (uint64_t)t->n_labels + (uint64_t)name) * UINT64_C(0x9E3779B97F4A7C15);
     size_t at = (size_t)(hash >> 20) & (t->n_pairs - 1);
     while (t->pair[at].n > 0 && (t->pair[at].label != label || t->pair[at].name != name))
         at = (at + 1) & (t->n_pairs - 1);
@@ -171,25 +173,29 @@ static void take_to(taken *t, double evidence) {
         pair_count *pair = pair_at(t, e->label, e->name);
         *pair = (pair_count){e->label, e->name, pair->n + 1};
         t->mutual += (double)pair_at(t, e->name, e->label)->n;
-        t->squares += 2 * (double)t->of_label[e->label]++ + 1;
+        const double x = (double)t->of_label[e->label]++;
+        t->squares += 2 * x + 1;
+        t->fourths += (2 * x + 1) * (2 * x * x + 2 * x + 1);
         t->products += (double)t->asked[e->label];
     }
 }
 
-/* By how much the variance of the rate is larger than that of independent trials; at least 1. */
+/* The square of Student's t by the normal distribution's, at 95 %, with so many degrees of freedom. */
+static double few_things(double f) {
+    const double z = 1.6448536269514722;
+    f = fmax(f, 1);
+    const double t = z + (z * z * z + z) / (4 * f) + (5 * pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * f * f);
+    return t * t / (z * z);
+}
+
+/* By how much the variance of the rate is larger than that of independent trials, at least 1; and more where few things make the errors, so that
+ * it is not known well. */
 static double design_effect(const taken *t) {
     const double n = (double)t->n_trials, p = (double)t->n / n, c = (double)t->n_asked;
     if (t->n == 0 || t->n == t->n_trials || t->n_asked < 2) return 1;
     const double sums = t->squares - 2 * p * t->products + p * p * t->sum_squares;
     const double effect = (sums * c / (c - 1) + 2 * t->mutual) / (n * p * (1 - p));
-    return effect > 1 ? effect : 1;
-}
-
-/* The square of Student's t by the normal distribution's, at 95 %, for this many things. */
-static double few_things(int64_t n) {
-    const double z = 1.6448536269514722, f = (double)(n > 2 ? n - 1 : 1);
-    const double t = z + (z * z * z + z) / (4 * f) + (5 * pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * f * f);
-    return t * t / (z * z);
+    return fmax(effect, 1) * few_things(t->squares * t->squares / t->fourths);
 }
 
 /* The effect where LEAST_ERRORS are let through, or all there are. */
@@ -212,10 +218,9 @@ typedef struct bounded {
 } bounded;
 
 static bounded bound(const taken *t, double effect_of_few) {
-    double effect = design_effect(t);
-    if (t->n < LEAST_ERRORS && effect < effect_of_few) effect = effect_of_few;
+    const double effect = t->n < LEAST_ERRORS ? effect_of_few : design_effect(t);
     if (t->n_trials < 1) return (bounded){0, 1, 0, 0};
-    const double n = (double)t->n_trials / (effect * few_things(t->n_asked));
+    const double n = (double)t->n_trials / effect;
     const double rate = fmin(1, (double)t->n / (double)t->n_trials * t->more);
     return (bounded){rate, ki_share_high(rate * n, n, KI_NAMING_LEVEL),
                      ki_share_low(rate * n, n, KI_NAMING_LEVEL), n};
@@ -228,8 +233,8 @@ static bounded bound(const taken *t, double effect_of_few) {
 static int64_t list_thresholds(const made *m, double *all, double *ret) {
     int64_t n = 0, n_ret = 0, u = 0, w = 0;
     while (u < m->unknown.n || w < m->wrong.n) {
-        const bool first = w == m->wrong.n ||
-                           (u < m->unknown.n && m->unknown.at[u].evidence >= m->wrong.at[w].evidence);
+        const bool first =
+            w == m->wrong.n || (u < m->unknown.n && m->unknown.at[u].evidence >= m->wrong.at[w].evidence);
         all[n++] = first ? m->unknown.at[u++].evidence : m->wrong.at[w++].evidence;
     }
     for (int i = -1; i < KI_NAMING_POINTS - 1; i++) {
@@ -304,10 +309,11 @@ kith_status ki_naming_make(const ki_trials *trials, ki_name_curve *ret, kith_err
     KI_CHECK(made_init(&m, trials, err));
     fill(&m);
     if (m.n_known < 1 || m.n_unknown < 1 || trials->n_labels < 3) {
-        status = ki_fail(err, KITH_ENOTFOUND,
-                         "%lld photos of %lld names, %lld of them with another photo of their name; wanted 3 names, "
-                         "and names with two photos",
-                         (long long)trials->n_rows, (long long)trials->n_labels, (long long)m.n_known);
+        status = ki_fail(
+            err, KITH_ENOTFOUND,
+            "%lld photos of %lld names, %lld of them with another photo of their name; wanted 3 names, "
+            "and names with two photos",
+            (long long)trials->n_rows, (long long)trials->n_labels, (long long)m.n_known);
         goto done;
     }
     made_curve->metric = trials->metric;

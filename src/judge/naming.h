@@ -29,9 +29,11 @@ typedef struct ki_name_curve {
     kith_metric metric;
     int64_t n_rows, n_labels, n_single; /* what names were given from; labels of one row */
     int64_t n_unknown, n_known;         /* trials of either kind */
-    double n_independent; /* as many independent trials say as much of the strictest rates; the fewer of both kinds */
-    int64_t n;                                /* 0: there is no curve */
-    ki_naming_point point[KI_NAMING_POINTS]; /* from the strictest on: evidence falls, rates and bounds rise */
+    double
+        n_independent; /* as many independent trials say as much of the strictest rates; the fewer of both kinds */
+    int64_t n;         /* 0: there is no curve */
+    ki_naming_point
+        point[KI_NAMING_POINTS]; /* from the strictest on: evidence falls, rates and bounds rise */
     /* How near the nearest photo is: quantiles of both kinds of trial, from the farthest on. Larger is nearer, also for distances. */
     double near_unknown[KI_NAMING_QUANTILES], near_known[KI_NAMING_QUANTILES];
 } ki_name_curve;
@@ -55,7 +57,8 @@ enum { KI_NAMING_LEAST_ASKED = 20 };
 int ki_naming_unlike(const ki_name_curve *naming, double *near, int64_t n);
 
 /* As the text of a note, and back. KITH_EFORMAT: it is not one, or the numbers are no curve. */
-kith_status ki_naming_write(const ki_name_curve *naming, kith_json *json, const char **ret_text, kith_error *err);
+kith_status ki_naming_write(const ki_name_curve *naming, kith_json *json, const char **ret_text,
+                            kith_error *err);
 kith_status ki_naming_read(const char *text, ki_name_curve *ret, kith_error *err);
 
 #endif

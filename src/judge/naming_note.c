@@ -33,8 +33,8 @@ kith_status ki_naming_write(const ki_name_curve *c, kith_json *json, const char 
     kith_json_array_begin(json);
     for (int64_t i = 0; i < c->n; i++) {
         const ki_naming_point *p = &c->point[i];
-        const double values[N_VALUES] = {p->evidence, p->unknown, p->unknown_high, p->wrong,
-                                         p->wrong_high, p->low, p->named};
+        const double values[N_VALUES] = {p->evidence,   p->unknown, p->unknown_high, p->wrong,
+                                         p->wrong_high, p->low,     p->named};
         put_reals(json, values, N_VALUES);
     }
     kith_json_array_end(json);
@@ -52,13 +52,14 @@ static kith_status fail(kith_error *err, const char *key, const char *wanted) {
 }
 
 static bool number(const ki_value *value, double *ret) {
-    return value && value->kind == KI_VALUE_SCALAR && !value->is_quoted && ki_parse_double(value->text, ret) &&
-           isfinite(*ret);
+    return value && value->kind == KI_VALUE_SCALAR && !value->is_quoted &&
+           ki_parse_double(value->text, ret) && isfinite(*ret);
 }
 
 static kith_status get_int(const ki_value *root, const char *key, int64_t *ret, kith_error *err) {
     const ki_value *value = ki_value_get(root, key);
-    if (value && value->kind == KI_VALUE_SCALAR && ki_parse_int64(value->text, ret) && *ret >= 0) return KITH_OK;
+    if (value && value->kind == KI_VALUE_SCALAR && ki_parse_int64(value->text, ret) && *ret >= 0)
+        return KITH_OK;
     return fail(err, key, "a whole number from 0 on");
 }
 
@@ -106,7 +107,8 @@ static kith_status get_quantiles(const ki_value *root, const char *key, double *
 
 static kith_status get_all(const ki_value *root, ki_name_curve *c, kith_error *err) {
     const ki_value *metric = ki_value_get(root, "metric"), *value = ki_value_get(root, "independent");
-    if (!metric || metric->kind != KI_VALUE_SCALAR || kith_metric_parse(metric->text, &c->metric, NULL) != KITH_OK)
+    if (!metric || metric->kind != KI_VALUE_SCALAR ||
+        kith_metric_parse(metric->text, &c->metric, NULL) != KITH_OK)
         return fail(err, "metric", "the name of a metric");
     KI_TRY(get_int(root, "rows", &c->n_rows, err));
     KI_TRY(get_int(root, "labels", &c->n_labels, err));

@@ -58,9 +58,10 @@ static const ki_schema_field found[] = {{"n_allowed", "integer", "items that may
 static const ki_schema_field identified[] = {
     {"name", "string?", "the label; null: unknown", false},
     {"evidence", "number?", "of the first candidate; null: too few of the images say the same", false},
-    {"error_rate", "number?", "of false names, if names are given from this evidence on, as measured", false},
-    {"error_low", "number?", "lower bound at 95 %", false},
-    {"error_high", "number?", "upper bound at 95 %: at most `error` where there is a name", false},
+    {"false_name_rate", "number?", "of false names, if names are given from this evidence on, as measured",
+     false},
+    {"false_name_low", "number?", "lower bound at 95 %", false},
+    {"false_name_high", "number?", "upper bound at 95 %: at most `error` where there is a name", false},
     {"is_single", "boolean", "the name has one photo: it is measured only with all others", false},
     {"candidates", "[]Hit", "the nearest photo of each name, the one in question first", false},
     {"error", "number", "as promised", false},

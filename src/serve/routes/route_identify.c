@@ -87,7 +87,8 @@ static void identify(ki_request *r) {
     options.error = s->query.error;
     options.k = s->query.k < MOST_NAMES ? s->query.k : MOST_NAMES;
     options.exact = s->query.exact;
-    s->status = kith_collection_identify(r->catalog->collection, &request, 1, &options, &s->report, &s->who, &s->err);
+    s->status =
+        kith_collection_identify(r->catalog->collection, &request, 1, &options, &s->report, &s->who, &s->err);
 }
 
 /* ---- the question ---- */
@@ -143,7 +144,8 @@ ki_handling ki_route_identify(ki_request *r) {
     if (status != KITH_OK) return ki_answer_error(r, status, &err);
     for (int i = 0; i < s->query.n_images; i++) {
         if (s->query.image[i].id < 0 && !c->model)
-            return ki_answer_problem(r, 400, c->no_model.hint, "images cannot be named: %s", c->no_model.message);
+            return ki_answer_problem(r, 400, c->no_model.hint, "images cannot be named: %s",
+                                     c->no_model.message);
     }
     return decode_next(r);
 }
