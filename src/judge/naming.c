@@ -214,16 +214,15 @@ static kith_status least_effect(const events *e, const int64_t *asked, int64_t n
 }
 
 typedef struct bounded {
-    double rate, high, low, n; /* n: independent trials */
+    double rate, high, n; /* n: independent trials */
 } bounded;
 
 static bounded bound(const taken *t, double effect_of_few) {
     const double effect = t->n < LEAST_ERRORS ? effect_of_few : design_effect(t);
-    if (t->n_trials < 1) return (bounded){0, 1, 0, 0};
+    if (t->n_trials < 1) return (bounded){0, 1, 0};
     const double n = (double)t->n_trials / effect;
     const double rate = fmin(1, (double)t->n / (double)t->n_trials * t->more);
-    return (bounded){rate, ki_share_high(rate * n, n, KI_NAMING_LEVEL),
-                     ki_share_low(rate * n, n, KI_NAMING_LEVEL), n};
+    return (bounded){rate, ki_share_high(rate * n, n, KI_NAMING_LEVEL), n};
 }
 
 /* ---- the curve ---- */
@@ -247,12 +246,13 @@ static int64_t list_thresholds(const made *m, double *all, double *ret) {
 }
 
 static void put_point(ki_name_curve *ret, double evidence, bounded u, bounded w, double named) {
+    const bounded *larger = u.rate > w.rate ? &u : &w;
     ki_naming_point p = {.evidence = evidence,
                          .unknown = u.rate,
                          .unknown_high = u.high,
                          .wrong = w.rate,
                          .wrong_high = w.high,
-                         .low = u.rate > w.rate ? u.low : w.low,
+                         .low = ki_share_low(larger->rate * larger->n, larger->n, KI_NAMING_LEVEL),
                          .named = named};
     if (ret->n > 0) {
         const ki_naming_point *stricter = &ret->point[ret->n - 1];

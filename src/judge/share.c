@@ -35,7 +35,7 @@ static double beta_below(double a, double b, double x) {
 
 static double beta_quantile(double a, double b, double part) {
     double low = 0, high = 1;
-    for (int i = 0; i < 80; i++) {
+    for (int i = 0; i < 44; i++) {
         const double middle = (low + high) / 2;
         if (beta_below(a, b, middle) < part)
             low = middle;
