@@ -13,8 +13,10 @@ from ._index import Index, IndexInfo, info_of
 from ._items import Value, columns_of, new_columns, new_items
 from ._library import encode, ffi, lib, options, text
 from ._model import Model, model_options
+from ._names import Identified, identified_of, named_of
 from ._neighbors import metric_named
-from ._requests import Answer, Duplicates, Query, Requests, answer_of, duplicates_of, new_found
+from ._requests import (Answer, Duplicates, IdentifyRequests, Query, Requests, answer_of, duplicates_of, new_found,
+                        new_identified)
 from ._sync import Calibration, SyncReport, report_of, sources_of
 from ._work import Progress, Work
 
@@ -295,6 +297,35 @@ class Collection:
             if answer.error is not None and not keep_errors:
                 raise answer.error
         return answers
+
+    def identify(self, things: Union[Query, Sequence[Query]], *, error: float = 0.01, k: int = 3, exact: bool = False,
+                 keep_errors: bool = False, device: Optional[str] = None, progress: Optional[Progress] = None) -> Identified:
+        """The names of things by the labels of the collection, or None where no name can be given with at most this rate of false ones.
+
+        A thing is a photo as in search(), or a list of photos of the same thing: identify(["a.jpg", "b.jpg"]) are two things,
+        identify([["a.jpg", "b.jpg"]]) is one. The error holds for photos of things that are not in the collection (the share that is given a name) and
+        for photos of those that are (the share that is given a wrong one), in every mix. k: names that are told with their nearest photos, given or
+        not. keep_errors: a thing that fails has its error in its answer, unless all fail; else the first is raised. A
+        kith.Error says how many labelled photos are wanted where they are too few to promise the error.
+        """
+        option = options("kith_identify_options")
+        place = ffi.NULL if device is None else ffi.new("char[]", encode(device))
+        option.error, option.k, option.exact, option.device = error, k, exact, place
+        work = Work(progress)
+        work.watch(option)
+        report = ffi.new("kith_identify_report *")
+        with self._asks, self._asking.alone:
+            index, known = self._index._open(), ffi.new("kith_index_info *")
+            lib.kith_index_info_get(index, known)
+            asked = IdentifyRequests(things, known.dim)
+            found = new_identified(asked.n)
+            work.call(lib.kith_collection_identify, self._handle.get(), asked.c, asked.n, option, report, found)
+            columns = columns_of(index)
+            named = [named_of(found[i], columns) for i in range(asked.n)]
+        for one in named:
+            if one.error is not None and not keep_errors:
+                raise one.error
+        return identified_of(named, report)
 
     def duplicates(self, *, where: Optional[str] = None, n_candidates: Optional[int] = None, least: Optional[float] = None,
                    progress: Optional[Progress] = None) -> Duplicates:

@@ -158,6 +158,12 @@ class Model:
             call(lib.kith_model_identify, self._handle, c)
         return ModelIdentity(text(c.file), text(c.hash), text(c.preprocess), c.dim)
 
+    def _curve(self, to: Any) -> bool:
+        """Its curve of false-match rates, into a kith_calibration; False: it has none."""
+        with self._guard.alone:
+            status = lib.kith_model_curve(self._handle, lib.KITH_COSINE, to, ffi.NULL)
+        return bool(status == lib.KITH_OK)
+
     def _options(self, tap: Optional[str], resize: Optional[str], workers: int) -> Tuple[Any, List[Any]]:
         option = options("kith_embed_options")
         kept = [ffi.new("char[]", encode(word)) for word in (tap, resize) if word is not None]
