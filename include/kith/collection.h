@@ -183,6 +183,9 @@ typedef struct kith_sync_report {
     kith_sync_reason reason;
     kith_status measured; /* the false-match rates; not KITH_OK: the collection is complete without, and … */
     kith_error measured_error; /* … this is why */
+    int64_t n_grouped;         /* put into groups, where the collection has some (kith/groups.h) */
+    kith_status grouped;       /* not KITH_OK: what is new is in no group, and … */
+    kith_error grouped_error;  /* … this is why */
 } kith_sync_report;
 
 KITH_API void kith_sync_report_release(kith_sync_report *report); /* fine on a zeroed struct */
