@@ -35,11 +35,13 @@ extern "C" {
 #define KITH_GROUPS_COLUMN "group"
 
 typedef struct kith_groups_options {
-    size_t size;       /* of the struct: set by kith_groups_options_init */
-    double error;      /* of the pairs put together at most this part of different things: 0.01; above 0, below 1 */
-    int64_t least;     /* items that make a group: 2, or more */
-    bool all;          /* group items that have a label, too */
-    const char *where; /* group only items that this holds for (kith/index.h); NULL: all that `all` lets through */
+    size_t size; /* of the struct: set by kith_groups_options_init */
+    double
+        error; /* of the pairs put together at most this part of different things: 0.01; above 0, below 1 */
+    int64_t least; /* items that make a group: 2, or more */
+    bool all;      /* group items that have a label, too */
+    const char
+        *where; /* group only items that this holds for (kith/index.h); NULL: all that `all` lets through */
     kith_progress_fn progress; /* may be NULL; in items */
     void *user;
 } kith_groups_options;
@@ -48,8 +50,8 @@ typedef struct kith_groups_options {
 KITH_API void kith_groups_options_init(kith_groups_options *options, size_t size);
 
 typedef struct kith_group {
-    int64_t number; /* from 1 on */
-    int64_t medoid; /* the item that represents it: nearest to the mean of its items */
+    int64_t number;  /* from 1 on */
+    int64_t medoid;  /* the item that represents it: nearest to the mean of its items */
     double cohesion; /* mean score of the others with the medoid */
 } kith_group;
 
@@ -65,10 +67,11 @@ typedef struct kith_groups {
     double error;       /* as asked */
     /* From labels: there are ten and more, and 1 / error pairs of labelled items and more were put together. */
     bool is_measured;
-    int64_t n_labels, n_pairs;  /* labels, and pairs of labelled items that were put together; … */
-    double precision, recall;   /* … the part of these that have one label, and of the pairs of one label those put together; NaN: not
+    int64_t n_labels, n_pairs; /* labels, and pairs of labelled items that were put together; … */
+    double precision,
+        recall; /* … the part of these that have one label, and of the pairs of one label those put together; NaN: not
                                    measured */
-    double level;               /* how alike lists had to be, 0 to 1; above 1: nothing is alike enough */
+    double level; /* how alike lists had to be, 0 to 1; above 1: nothing is alike enough */
 } kith_groups;
 
 /* Find the groups of all items, new and old. In a collection opened for writing they are written and committed: every item of a group has its

@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "collection/collection.h"
-#include "collection/groups.h"
+#include "collection/group.h"
 #include "collection/measure.h"
 #include "collection/source.h"
 #include "collection/sync.h"

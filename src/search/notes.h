@@ -23,7 +23,7 @@ typedef enum ki_note {
     KI_NOTE_VIEWS,    /* of every image */
     KI_NOTE_MEASURED, /* of an index whose false-match rates come from its own labels: how many items it had
                          then, and an id that none of them had reached: "400 512" */
-    KI_NOTE_GROUPS,   /* how its groups were made (collection/groups_kept.c) */
+    KI_NOTE_GROUPS,   /* how its groups were made (collection/group_kept.c) */
     KI_NOTE_PLACE,    /* where the index itself lay when it was first committed */
     KI_N_NOTES
 } ki_note;

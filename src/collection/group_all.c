@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/argument.h"
-#include "collection/groups.h"
+#include "collection/group.h"
 #include "search/index_handle.h"
 
 enum { LEAST_LABELS = 10 }; /* with which the error is measured */
@@ -20,10 +20,10 @@ typedef struct grouping {
     kith_collection *collection;
     const kith_index *index;
     int64_t *ids, n;
-    bool *is_chosen;          /* [n] */
-    int64_t *label;           /* [n]; -1: none */
+    bool *is_chosen; /* [n] */
+    int64_t *label;  /* [n]; -1: none */
     int64_t n_labels;
-    int64_t *near, k;         /* [n, k] */
+    int64_t *near, k; /* [n, k] */
     ki_group_tree tree;
     int64_t *group;           /* [n]: by the tree's cut */
     int64_t *before, *number; /* [n]: 0: none */
@@ -104,7 +104,8 @@ static kith_status grow_tree(grouping *g, kith_error *err) {
     ki_groups_progress progress = {g->options->progress, g->options->user, 0, g->n};
     ki_near_options how = {.k = ki_groups_k(g->n), .least = g->kept.least_score, .progress = &progress};
     g->k = how.k;
-    if (!g->near) KI_TRY(ki_alloc_or(&g->near, (size_t)g->n, (size_t)how.k * sizeof *g->near, "neighbours", err));
+    if (!g->near)
+        KI_TRY(ki_alloc_or(&g->near, (size_t)g->n, (size_t)how.k * sizeof *g->near, "neighbours", err));
     KI_TRY(ki_groups_near(g->index, g->ids, g->n, &how, g->near, err));
     for (int64_t i = 0; i < g->n * how.k; i++)
         g->near[i] = g->near[i] < 0 ? -1 : ki_groups_place_of(g->ids, g->n, g->near[i]);

@@ -6,8 +6,8 @@
  * have the likeness 0. The groups are a tree; a level of it is chosen by labels, or by what other collections had.
  *
  * All sums are of whole numbers: neither threads nor their order change a bit. Ties go to the lower row. */
-#ifndef KI_GROUPS_H
-#define KI_GROUPS_H
+#ifndef KI_TOGETHER_H
+#define KI_TOGETHER_H
 
 #include <stdint.h>
 
@@ -19,7 +19,7 @@ enum { KI_GROUPS_K = 20, KI_GROUPS_LEVELS = 100 };
  * neighbours is less alike to others. k is at most KI_GROUPS_K. */
 typedef struct ki_near_lists {
     int64_t n, k;
-    int64_t n_rows;      /* lists name rows below this; those from n on have no list here, and are in no group */
+    int64_t n_rows; /* lists name rows below this; those from n on have no list here, and are in no group */
     const int64_t *near; /* [n, k] */
     /* [n]: rows with the same number here, 0 to n - 1, are one group from the start, and two such groups never become one; -1: as it
      * comes. NULL: none */

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "collection/groups.h"
+#include "collection/group.h"
 #include "search/notes.h"
 
 /* ---- the note: "1 ERROR LEVEL SCORE LEAST ALL NUMBER ID WHERE" ---- */
@@ -115,8 +115,8 @@ kith_status ki_groups_keep(kith_index *index, const int64_t *ids, int64_t n, con
     for (int64_t i = 0; i < n; i++) {
         if (before[i] == number[i]) continue;
         id[n_set] = ids[i];
-        value[n_set++] = (kith_value){.type = number[i] > 0 ? KITH_VALUE_INT : KITH_VALUE_NONE,
-                                      .integer = number[i]};
+        value[n_set++] =
+            (kith_value){.type = number[i] > 0 ? KITH_VALUE_INT : KITH_VALUE_NONE, .integer = number[i]};
     }
     KI_CHECK(kith_index_column_add(index, KITH_GROUPS_COLUMN, KITH_VALUE_INT, err));
     if (n_set > 0) KI_CHECK(kith_index_set(index, id, n_set, column, 1, value, err));
@@ -130,8 +130,8 @@ done:
 
 /* ---- which items ---- */
 
-kith_status ki_groups_chosen(const kith_index *index, const int64_t *ids, int64_t n, bool all, const char *where,
-                             bool *ret_is_chosen, kith_error *err) {
+kith_status ki_groups_chosen(const kith_index *index, const int64_t *ids, int64_t n, bool all,
+                             const char *where, bool *ret_is_chosen, kith_error *err) {
     static const char unlabelled[] = "not label != ''";
     char *both = NULL;
     int64_t *chosen = NULL, n_chosen = 0;
@@ -142,7 +142,8 @@ kith_status ki_groups_chosen(const kith_index *index, const int64_t *ids, int64_
         ki_snprintf(both, bytes, all ? "%s" : "(%s) and not label != ''", where);
     else
         ki_snprintf(both, bytes, "%s", unlabelled);
-    const kith_status status = kith_index_ids(index, all && !has_where ? NULL : both, &chosen, &n_chosen, err);
+    const kith_status status =
+        kith_index_ids(index, all && !has_where ? NULL : both, &chosen, &n_chosen, err);
     ki_free(both);
     if (status != KITH_OK) return status;
     for (int64_t i = 0; i < n; i++) ret_is_chosen[i] = false;

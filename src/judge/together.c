@@ -3,7 +3,7 @@
  * Lists are turned around, so that rows with a common neighbour meet there; a row that very many have in their lists lets only the first
  * holders meet. Then a chain goes from a group to the most alike one until two are each other's, which are joined. Average linkage is
  * reducible, so these are the joins that the most alike pair first would give (Murtagh 1983). */
-#include "judge/groups.h"
+#include "judge/together.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,17 +38,17 @@ typedef struct maker {
     const ki_near_lists *lists;
     int64_t n;
     int32_t weight[KI_GROUPS_K];
-    int64_t total;         /* the weight of a whole list and of a row itself */
-    int64_t *begin;        /* [n_rows + 2] */
-    holder *holder;        /* who has a row in its list, the nearest first */
-    links *row;            /* [n]: of the group that begins with this row */
-    link *first;           /* all links at the beginning */
-    int64_t *count, *at;   /* [n + 1]: links of each row; where they begin */
-    int64_t *parent;       /* [n]: union-find; the root is the group's number */
-    int64_t *size;         /* [n]: rows of a root's group */
-    int64_t *seed;         /* [n]: of a root; -1: none */
-    int64_t *sum;          /* [n]: all 0 between calls */
-    int64_t *chain;        /* [n] */
+    int64_t total;       /* the weight of a whole list and of a row itself */
+    int64_t *begin;      /* [n_rows + 2] */
+    holder *holder;      /* who has a row in its list, the nearest first */
+    links *row;          /* [n]: of the group that begins with this row */
+    link *first;         /* all links at the beginning */
+    int64_t *count, *at; /* [n + 1]: links of each row; where they begin */
+    int64_t *parent;     /* [n]: union-find; the root is the group's number */
+    int64_t *size;       /* [n]: rows of a root's group */
+    int64_t *seed;       /* [n]: of a root; -1: none */
+    int64_t *sum;        /* [n]: all 0 between calls */
+    int64_t *chain;      /* [n] */
     ki_group_tree tree;
 } maker;
 
@@ -305,7 +305,8 @@ static int64_t nearest(maker *m, int64_t a, int64_t before, double *ret_mean) {
         if (m->seed[a] >= 0 && m->seed[one.to] >= 0) continue;
         const double mean = mean_of(m, a, one.to, one.sum);
         const bool is_better = best < 0 || mean > *ret_mean;
-        if (!is_better && (mean < *ret_mean || best == before || (one.to > best && one.to != before))) continue;
+        if (!is_better && (mean < *ret_mean || best == before || (one.to > best && one.to != before)))
+            continue;
         best = one.to;
         *ret_mean = mean;
     }
@@ -344,7 +345,8 @@ static kith_status grow(maker *m, kith_error *err) {
 
 static void merge_sorted(const ki_joined *a, int64_t n_a, const ki_joined *b, int64_t n_b, ki_joined *to) {
     int64_t i = 0, j = 0;
-    while (i < n_a || j < n_b) *to++ = j == n_b || (i < n_a && a[i].likeness >= b[j].likeness) ? a[i++] : b[j++];
+    while (i < n_a || j < n_b)
+        *to++ = j == n_b || (i < n_a && a[i].likeness >= b[j].likeness) ? a[i++] : b[j++];
 }
 
 /* The most alike first; what is equal stays in order, so that a group comes before the larger one that holds it. */

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
-#include "collection/groups.h"
+#include "collection/group.h"
 #include "kith/calibration.h"
 
 enum { BLOCK = 1024 }; /* items of one search */
@@ -47,8 +47,8 @@ static void take(const kith_hits *hits, const ki_near_options *o, kith_metric me
     }
 }
 
-kith_status ki_groups_near(const kith_index *index, const int64_t *ids, int64_t n, const ki_near_options *options,
-                           int64_t *ret_near, kith_error *err) {
+kith_status ki_groups_near(const kith_index *index, const int64_t *ids, int64_t n,
+                           const ki_near_options *options, int64_t *ret_near, kith_error *err) {
     kith_status status = KITH_OK;
     float *rows = NULL;
     kith_hits hits = {0};

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "judge/groups.h"
+#include "judge/together.h"
 
 enum { LEAST_PAIRS = 30 };
 

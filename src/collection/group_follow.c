@@ -8,10 +8,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "collection/groups.h"
+#include "collection/group.h"
 #include "search/notes.h"
 
-enum { N_NEXT = 3, /* neighbours whose lists are looked for */ MOST_PART = 4 /* of the items: new ones, else all are grouped */ };
+enum {
+    N_NEXT = 3,
+    /* neighbours whose lists are looked for */ MOST_PART =
+        4 /* of the items: new ones, else all are grouped */
+};
 
 typedef struct follower {
     const kith_index *index;
@@ -59,8 +63,8 @@ static int64_t unique(int64_t *values, int64_t n) {
 static kith_status find_nodes(follower *f, kith_error *err) {
     const ki_near_options how = {.k = f->k, .least = NAN};
     const int64_t *new = f->all + f->n_all - f->n_new;
-    KI_TRY(ki_alloc_or(&f->near, (size_t)f->n_new * (N_NEXT + 1), (size_t)f->k * sizeof *f->near, "neighbours",
-                       err));
+    KI_TRY(ki_alloc_or(&f->near, (size_t)f->n_new * (N_NEXT + 1), (size_t)f->k * sizeof *f->near,
+                       "neighbours", err));
     KI_TRY(ki_alloc_or(&f->node, (size_t)f->n_new * (N_NEXT + 1), sizeof *f->node, "items", err));
     KI_TRY(ki_groups_near(f->index, new, f->n_new, &how, f->near, err));
     for (int64_t i = 0; i < f->n_new; i++) {
@@ -84,7 +88,8 @@ static kith_status find_lists(follower *f, kith_error *err) {
     memcpy(f->row, f->node, (size_t)f->n_node * sizeof *f->row);
     int64_t *other = f->row + f->n_node;
     for (int64_t i = 0; i < n_entries; i++) {
-        if (f->near[i] >= 0 && ki_groups_place_of(f->node, f->n_node, f->near[i]) < 0) other[n_others++] = f->near[i];
+        if (f->near[i] >= 0 && ki_groups_place_of(f->node, f->n_node, f->near[i]) < 0)
+            other[n_others++] = f->near[i];
     }
     n_others = unique(other, n_others);
     f->n_rows = f->n_node + n_others;

@@ -1,12 +1,12 @@
 /* Grouping a collection (kith/groups.h), in parts: lists of neighbours, what is kept in the index, what is made of a group. */
-#ifndef KI_COLLECTION_GROUPS_H
-#define KI_COLLECTION_GROUPS_H
+#ifndef KI_COLLECTION_GROUP_H
+#define KI_COLLECTION_GROUP_H
 
 #include "collection/collection.h"
-#include "judge/groups.h"
+#include "judge/together.h"
 #include "kith/groups.h"
 
-/* ---- neighbours (groups_near.c) ---- */
+/* ---- neighbours (group_near.c) ---- */
 
 /* Told in items, first those whose lists are found. */
 typedef struct ki_groups_progress {
@@ -17,19 +17,20 @@ typedef struct ki_groups_progress {
 
 typedef struct ki_near_options {
     int64_t k;
-    double least; /* neighbours that are less near by score do not count, but keep their place; NaN: all count */
+    double
+        least; /* neighbours that are less near by score do not count, but keep their place; NaN: all count */
     ki_groups_progress *progress; /* may be NULL */
 } ki_near_options;
 
 /* The nearest others of n items: ret_near [n, k] are ids, -1: none. */
-kith_status ki_groups_near(const kith_index *index, const int64_t *ids, int64_t n, const ki_near_options *options,
-                           int64_t *ret_near, kith_error *err);
+kith_status ki_groups_near(const kith_index *index, const int64_t *ids, int64_t n,
+                           const ki_near_options *options, int64_t *ret_near, kith_error *err);
 /* Where an id is among n that ascend; -1: it is not. */
 int64_t ki_groups_place_of(const int64_t *ids, int64_t n, int64_t id);
 /* The score up to which a neighbour counts if the error is an estimate: NaN where there are no false-match rates. */
 double ki_groups_least_score(const kith_index *index, double error);
 
-/* ---- what is kept: a note, and the column (groups_kept.c) ---- */
+/* ---- what is kept: a note, and the column (group_kept.c) ---- */
 
 typedef struct ki_groups_kept {
     bool is_there;
@@ -49,16 +50,16 @@ kith_status ki_groups_numbers(const kith_index *index, const int64_t *ids, int64
 kith_status ki_groups_keep(kith_index *index, const int64_t *ids, int64_t n, const int64_t *before,
                            const int64_t *number, const ki_groups_kept *kept, kith_error *err);
 /* Which of n ascending ids are to be grouped. */
-kith_status ki_groups_chosen(const kith_index *index, const int64_t *ids, int64_t n, bool all, const char *where,
-                             bool *ret_is_chosen, kith_error *err);
+kith_status ki_groups_chosen(const kith_index *index, const int64_t *ids, int64_t n, bool all,
+                             const char *where, bool *ret_is_chosen, kith_error *err);
 
-/* ---- what is made of them (groups_members.c) ---- */
+/* ---- what is made of them (group_members.c) ---- */
 
 /* Groups and their items from number [n] (0: none) of each item; sets groups, begin, ids, n_groups and n_alone. */
 kith_status ki_groups_list(const kith_index *index, const int64_t *ids, const int64_t *number, int64_t n,
                            kith_groups *groups, kith_error *err);
 
-/* ---- after a change (groups_follow.c) ---- */
+/* ---- after a change (group_follow.c) ---- */
 
 /* Put items that are new since the last time into the groups, if there are any, and commit. *ret_n_placed: items that got a number. After a
  * failure the index can only be freed. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "collection/groups.h"
+#include "collection/group.h"
 
 typedef struct member {
     int64_t number, id, n_in_group;
