@@ -20,8 +20,7 @@ typedef struct shown_item {
 
 static kith_status show_item(kith_collection *collection, int64_t id, shown_item *ret, kith_error *err) {
     kith_error ignored;
-    const kith_status status =
-        kith_index_item_get(kith_collection_index(collection), id, &ret->item, err);
+    const kith_status status = kith_index_item_get(kith_collection_index(collection), id, &ret->item, err);
     if (kith_collection_picture(collection, id, ret->picture, sizeof ret->picture, &ignored) != KITH_OK)
         ret->picture[0] = '\0';
     return status;
@@ -34,15 +33,17 @@ static const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
 static void say_error(const kith_groups *g) {
     const double wrong = 100 * (1 - g->precision);
     if (g->is_measured)
-        printf("; of 100 pairs put together about %.2g %s wrong (measured on %lld names; %.3g of 100 pairs that "
-               "belong together are)\n",
-               wrong, wrong == 1 ? "is" : "are", (long long)g->n_labels, 100 * g->recall);
+        printf(
+            "; of 100 pairs put together about %.2g %s wrong (measured on %lld names; %.3g of 100 pairs that "
+            "belong together are)\n",
+            wrong, wrong == 1 ? "is" : "are", (long long)g->n_labels, 100 * g->recall);
     else if (g->level > 1)
         printf("; too many pairs with names would be wrong: a larger --error puts more together\n");
     else
-        printf("; of 100 pairs put together about %.3g may be wrong (an estimate: too few have names to "
-               "measure it)\n",
-               100 * g->error);
+        printf(
+            "; of 100 pairs put together about %.3g may be wrong (an estimate: too few pairs have names "
+            "to measure it)\n",
+            100 * g->error);
 }
 
 static kith_status print_words(const index_request *r, kith_collection *collection, const kith_groups *g,
@@ -120,7 +121,8 @@ static kith_status print_json(const index_request *r, kith_collection *collectio
     put_real(json, "recall", g->recall);
     kith_json_key(json, "groups");
     kith_json_array_begin(json);
-    for (int64_t i = 0; status == KITH_OK && i < g->n_groups; i++) status = put_group(json, collection, g, i, err);
+    for (int64_t i = 0; status == KITH_OK && i < g->n_groups; i++)
+        status = put_group(json, collection, g, i, err);
     kith_json_array_end(json);
     kith_json_object_end(json);
     if (status == KITH_OK) return cli_print_json(json, err);
@@ -137,7 +139,8 @@ typedef struct group_page {
     char (*name)[64];
 } group_page;
 
-static kith_status fill_page(group_page *p, kith_collection *collection, const kith_groups *g, kith_error *err) {
+static kith_status fill_page(group_page *p, kith_collection *collection, const kith_groups *g,
+                             kith_error *err) {
     for (int64_t k = 0; k < g->n_groups; k++) {
         const int64_t begin = g->begin[k], end = g->begin[k + 1];
         snprintf(p->name[k], sizeof p->name[k], "Group %lld: %lld photos", (long long)g->groups[k].number,
@@ -175,7 +178,8 @@ static kith_status write_page(const index_request *r, kith_collection *collectio
         KITH_OPTIONS(kith_hits_page, page);
         snprintf(title, sizeof title, "Groups in %.400s", r->index);
         snprintf(about, sizeof about,
-                 "%lld groups of %lld photos that belong together, %lld alone. The first of a group represents it.",
+                 "%lld groups of %lld photos that belong together, %lld alone. The first of a group "
+                 "represents it.",
                  (long long)g->n_groups, (long long)n, (long long)g->n_alone);
         page.title = title;
         page.about = about;

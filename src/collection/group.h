@@ -22,9 +22,10 @@ typedef struct ki_near_options {
     ki_groups_progress *progress; /* may be NULL */
 } ki_near_options;
 
-/* The nearest others of n items: ret_near [n, k] are ids, -1: none. */
+/* The nearest others of n items: ret_near [n, k] are ids, -1: none that counts; ret_score [n, k], NaN: there is nothing. */
 kith_status ki_groups_near(const kith_index *index, const int64_t *ids, int64_t n,
-                           const ki_near_options *options, int64_t *ret_near, kith_error *err);
+                           const ki_near_options *options, int64_t *ret_near, double *ret_score,
+                           kith_error *err);
 /* Where an id is among n that ascend; -1: it is not. */
 int64_t ki_groups_place_of(const int64_t *ids, int64_t n, int64_t id);
 /* The score up to which a neighbour counts if the error is an estimate: NaN where there are no false-match rates. */

@@ -24,6 +24,7 @@ typedef struct grouping {
     int64_t *label;  /* [n]; -1: none */
     int64_t n_labels;
     int64_t *near, k; /* [n, k] */
+    double *score;    /* [n, k] */
     ki_group_tree tree;
     int64_t *group;           /* [n]: by the tree's cut */
     int64_t *before, *number; /* [n]: 0: none */
@@ -36,6 +37,7 @@ static void grouping_release(grouping *g) {
     ki_free(g->is_chosen);
     ki_free(g->label);
     ki_free(g->near);
+    ki_free(g->score);
     ki_group_tree_release(&g->tree);
     ki_free(g->group);
     ki_free(g->before);
@@ -105,15 +107,17 @@ static kith_status grow_tree(grouping *g, kith_error *err) {
     ki_near_options how = {.k = ki_groups_k(g->n), .least = g->kept.least_score, .progress = &progress};
     g->k = how.k;
     if (!g->near)
-        KI_TRY(ki_alloc_or(&g->near, (size_t)g->n, (size_t)how.k * sizeof *g->near, "neighbours", err));
-    KI_TRY(ki_groups_near(g->index, g->ids, g->n, &how, g->near, err));
+        KI_TRY(ki_alloc_or(&g->near, (size_t)g->n, (size_t)g->k * sizeof *g->near, "neighbours", err));
+    if (!g->score)
+        KI_TRY(ki_alloc_or(&g->score, (size_t)g->n, (size_t)g->k * sizeof *g->score, "neighbours", err));
+    KI_TRY(ki_groups_near(g->index, g->ids, g->n, &how, g->near, g->score, err));
     for (int64_t i = 0; i < g->n * how.k; i++)
         g->near[i] = g->near[i] < 0 ? -1 : ki_groups_place_of(g->ids, g->n, g->near[i]);
-    const ki_near_lists lists = {.n = g->n, .n_rows = g->n, .k = how.k, .near = g->near};
+    const ki_near_lists lists = {.n = g->n, .n_rows = g->n, .k = how.k, .near = g->near, .score = g->score};
     return ki_group_tree_make(&lists, &g->tree, err);
 }
 
-/* Labels say it, if they are many enough. If they only say that a guess is too low, nothing is alike enough. */
+/* Labels say it, if they are many enough. Fewer can still say that a guess is too low. */
 static kith_status choose_level(grouping *g, kith_error *err) {
     ki_pairs_found pairs = {0};
     double level = 0;
@@ -122,10 +126,7 @@ static kith_status choose_level(grouping *g, kith_error *err) {
     g->found.is_measured = level > 0;
     if (!g->found.is_measured) {
         level = ki_group_level_guess(g->options->error);
-        ki_group_tree_cut(&g->tree, level, g->group);
-        KI_TRY(ki_group_pairs(g->group, g->label, g->n, &pairs, err));
-        const double most = g->options->error * (double)pairs.n_together;
-        if ((double)pairs.n_wrong > fmax(most, 1) && g->n_labels >= LEAST_LABELS) level = 2;
+        KI_TRY(ki_group_level_unrefuted(&g->tree, g->label, g->options->error, level, &level, err));
     }
     ki_group_tree_cut(&g->tree, level, g->group);
     g->kept.level = g->found.level = level;

@@ -25,6 +25,7 @@ typedef struct follower {
     int64_t *node, n_node; /* [n_node] ids that have a list, ascending: new items and their neighbours */
     int64_t *row, n_rows;  /* [n_rows] ids: the nodes, and after them what is in their lists alone */
     int64_t *near, k;      /* [n_node, k] */
+    double *score;         /* [n_node, k] */
     int64_t *before, *number, *seed, *group, *size, *number_of;
     bool *is_chosen;
     ki_group_tree tree;
@@ -35,6 +36,7 @@ static void follower_release(follower *f) {
     ki_free(f->node);
     ki_free(f->row);
     ki_free(f->near);
+    ki_free(f->score);
     ki_free(f->before);
     ki_free(f->number);
     ki_free(f->seed);
@@ -65,8 +67,10 @@ static kith_status find_nodes(follower *f, kith_error *err) {
     const int64_t *new = f->all + f->n_all - f->n_new;
     KI_TRY(ki_alloc_or(&f->near, (size_t)f->n_new * (N_NEXT + 1), (size_t)f->k * sizeof *f->near,
                        "neighbours", err));
+    KI_TRY(ki_alloc_or(&f->score, (size_t)f->n_new * (N_NEXT + 1), (size_t)f->k * sizeof *f->score,
+                       "neighbours", err));
     KI_TRY(ki_alloc_or(&f->node, (size_t)f->n_new * (N_NEXT + 1), sizeof *f->node, "items", err));
-    KI_TRY(ki_groups_near(f->index, new, f->n_new, &how, f->near, err));
+    KI_TRY(ki_groups_near(f->index, new, f->n_new, &how, f->near, f->score, err));
     for (int64_t i = 0; i < f->n_new; i++) {
         f->node[f->n_node++] = new[i];
         for (int64_t r = 0; r < N_NEXT && r < f->k; r++) {
@@ -83,7 +87,7 @@ static kith_status find_lists(follower *f, kith_error *err) {
     const ki_near_options how = {.k = f->k, .least = f->kept.least_score};
     const int64_t n_entries = f->n_node * f->k;
     int64_t n_others = 0;
-    KI_TRY(ki_groups_near(f->index, f->node, f->n_node, &how, f->near, err));
+    KI_TRY(ki_groups_near(f->index, f->node, f->n_node, &how, f->near, f->score, err));
     KI_TRY(ki_alloc_or(&f->row, (size_t)(f->n_node + n_entries), sizeof *f->row, "items", err));
     memcpy(f->row, f->node, (size_t)f->n_node * sizeof *f->row);
     int64_t *other = f->row + f->n_node;
@@ -146,7 +150,7 @@ static kith_status place(follower *f, int64_t *ret_n_placed, kith_error *err) {
     KI_TRY(find_lists(f, err));
     KI_TRY(plant(f, err));
     const ki_near_lists lists = {
-        .n = f->n_node, .n_rows = f->n_rows, .k = f->k, .near = f->near, .seed = f->seed};
+        .n = f->n_node, .n_rows = f->n_rows, .k = f->k, .near = f->near, .score = f->score, .seed = f->seed};
     KI_TRY(ki_group_tree_make(&lists, &f->tree, err));
     ki_group_tree_cut(&f->tree, f->kept.level, f->group);
     give_numbers(f, ret_n_placed);

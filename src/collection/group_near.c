@@ -37,18 +37,21 @@ static bool counts(double score, double least, kith_metric metric) {
     return metric == KITH_SQEUCLIDEAN ? score <= least : score >= least;
 }
 
-static void take(const kith_hits *hits, const ki_near_options *o, kith_metric metric, int64_t *near) {
+static void take(const kith_hits *hits, const ki_near_options *o, kith_metric metric, int64_t *near,
+                 double *score) {
     for (int64_t i = 0; i < hits->n_queries; i++) {
         const int64_t n = hits->begin[i + 1] - hits->begin[i];
         for (int64_t r = 0; r < o->k; r++) {
             const kith_hit *hit = r < n ? &hits->hits[hits->begin[i] + r] : NULL;
             near[i * o->k + r] = hit && counts(hit->score, o->least, metric) ? hit->id : -1;
+            score[i * o->k + r] = hit ? hit->score : NAN;
         }
     }
 }
 
 kith_status ki_groups_near(const kith_index *index, const int64_t *ids, int64_t n,
-                           const ki_near_options *options, int64_t *ret_near, kith_error *err) {
+                           const ki_near_options *options, int64_t *ret_near, double *ret_score,
+                           kith_error *err) {
     kith_status status = KITH_OK;
     float *rows = NULL;
     kith_hits hits = {0};
@@ -63,7 +66,7 @@ kith_status ki_groups_near(const kith_index *index, const int64_t *ids, int64_t 
         how.self = ids + begin;
         KI_CHECK(kith_index_vectors(index, ids + begin, n_block, rows, err));
         KI_CHECK(kith_index_search(index, &query, &how, &hits, err));
-        take(&hits, options, info.metric, ret_near + begin * options->k);
+        take(&hits, options, info.metric, ret_near + begin * options->k, ret_score + begin * options->k);
         kith_hits_release(&hits);
         KI_CHECK(tell(options->progress, n_block, err));
     }

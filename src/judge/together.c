@@ -5,6 +5,7 @@
  * reducible, so these are the joins that the most alike pair first would give (Murtagh 1983). */
 #include "judge/together.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,10 +13,11 @@
 #include "base/parallel.h"
 
 enum {
-    ONE = 1 << 24,       /* likeness 1 */
-    LEAST = ONE / 64,    /* pairs that are less alike count as 0 */
-    MOST_HOLDERS = 128,  /* that meet in one row */
-    FIRST_WEIGHT = 65536 /* of a row itself and of its first neighbour */
+    ONE = 1 << 24,        /* likeness 1 */
+    LEAST = ONE / 64,     /* pairs that are less alike count as 0 */
+    MOST_HOLDERS = 128,   /* that meet in one row */
+    FIRST_WEIGHT = 65536, /* of a row itself and of its first neighbour */
+    FALL = 3              /* the last neighbour weighs exp(-FALL) of it */
 };
 
 /* What row `to` is to another: at first the likeness of the two, later the sum over all pairs of two groups. */
@@ -37,8 +39,8 @@ typedef struct holder {
 typedef struct maker {
     const ki_near_lists *lists;
     int64_t n;
-    int32_t weight[KI_GROUPS_K];
-    int64_t total;       /* the weight of a whole list and of a row itself */
+    int32_t *weight;     /* [n, k] of each neighbour */
+    int64_t *total;      /* [n]: the weight of a list and of the row itself */
     int64_t *begin;      /* [n_rows + 2] */
     holder *holder;      /* who has a row in its list, the nearest first */
     links *row;          /* [n]: of the group that begins with this row */
@@ -56,6 +58,8 @@ static void maker_release(maker *m) {
     for (int64_t i = 0; m->row && i < m->n; i++) {
         if (m->row[i].is_own) ki_free(m->row[i].link);
     }
+    ki_free(m->weight);
+    ki_free(m->total);
     ki_free(m->begin);
     ki_free(m->holder);
     ki_free(m->row);
@@ -88,15 +92,34 @@ static kith_status check_lists(const ki_near_lists *l, kith_error *err) {
     return KITH_OK;
 }
 
-/* Every neighbour weighs 15 % less than the one before it. In whole numbers, so that sums have no order. */
-static void set_weights(maker *m) {
-    int64_t weight = FIRST_WEIGHT;
-    m->total = FIRST_WEIGHT;
+/* From 1 for the first neighbour to exp(-FALL) for the last, by score: what is as near as the first weighs as much. In whole numbers, so that
+ * sums have no order. */
+static void weigh(const maker *m, int64_t i, int32_t *weight) {
+    const double *score = m->lists->score + i * m->lists->k;
+    int64_t last = m->lists->k - 1;
+    while (last > 0 && isnan(score[last])) last--;
+    const double range = fabs(score[0] - score[last]);
     for (int64_t r = 0; r < m->lists->k; r++) {
-        m->weight[r] = (int32_t)weight;
-        m->total += weight;
-        weight = weight * 85 / 100;
+        const double part = range > 0 ? fabs(score[0] - score[r]) / range : 0;
+        weight[r] = isnan(score[r]) ? 0 : (int32_t)(FIRST_WEIGHT * exp(-FALL * part) + 0.5);
     }
+}
+
+static void weigh_lists(void *context, int64_t begin, int64_t end) {
+    const maker *m = context;
+    for (int64_t i = begin; i < end; i++) {
+        int32_t *weight = m->weight + i * m->lists->k;
+        weigh(m, i, weight);
+        m->total[i] = FIRST_WEIGHT;
+        for (int64_t r = 0; r < m->lists->k; r++) m->total[i] += weight[r];
+    }
+}
+
+static kith_status set_weights(maker *m, kith_error *err) {
+    KI_TRY(ki_alloc_or(&m->total, (size_t)m->n, sizeof *m->total, "lists", err));
+    KI_TRY(ki_alloc_or(&m->weight, (size_t)m->n, (size_t)m->lists->k * sizeof *m->weight, "lists", err));
+    ki_parallel_for(m->n, 256, weigh_lists, m);
+    return KITH_OK;
 }
 
 static kith_status turn_around(maker *m, kith_error *err) {
@@ -112,7 +135,7 @@ static kith_status turn_around(maker *m, kith_error *err) {
     for (int64_t r = 0; r < l->k; r++) {
         for (int64_t i = 0; i < m->n; i++) {
             const int64_t to = l->near[i * l->k + r];
-            if (to >= 0) m->holder[end[to]++] = (holder){i, m->weight[r]};
+            if (to >= 0) m->holder[end[to]++] = (holder){i, m->weight[i * l->k + r]};
         }
     }
     return KITH_OK;
@@ -158,11 +181,12 @@ static void link_row(const linking *how, int64_t i, common *c) {
     const int64_t k = m->lists->k, *near = m->lists->near + i * k;
     int64_t n_met = is_held(m, i, i) ? meet(m, i, i, FIRST_WEIGHT, c, 0) : 0, n_links = 0;
     for (int64_t r = 0; r < k; r++) {
-        if (near[r] >= 0 && is_held(m, i, near[r])) n_met = meet(m, i, near[r], m->weight[r], c, n_met);
+        if (near[r] >= 0 && is_held(m, i, near[r]))
+            n_met = meet(m, i, near[r], m->weight[i * k + r], c, n_met);
     }
     for (int64_t j = 0; j < n_met; j++) {
         const int64_t to = c->met[j], both = c->weight[to];
-        const int64_t sum = both * ONE / (2 * m->total - both);
+        const int64_t sum = both * ONE / (m->total[i] + m->total[to] - both);
         c->weight[to] = 0;
         if (sum < LEAST) continue;
         if (!how->counts) m->first[m->at[i] + n_links] = (link){to, sum};
@@ -371,7 +395,7 @@ kith_status ki_group_tree_make(const ki_near_lists *lists, ki_group_tree *ret_tr
     kith_status status = KITH_OK;
     maker m = {.lists = lists, .n = lists->n, .tree = {.n = lists->n}};
     KI_CHECK(check_lists(lists, err));
-    set_weights(&m);
+    KI_CHECK(set_weights(&m, err));
     KI_CHECK(turn_around(&m, err));
     KI_CHECK(link_rows(&m, err));
     KI_CHECK(begin_groups(&m, err));

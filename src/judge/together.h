@@ -1,8 +1,8 @@
 /* What belongs together: rows into groups, from the lists of their neighbours.
  *
  * Two rows are alike as far as their lists are: a list weighs its first neighbours most, and the likeness is the common weight by that of
- * both (weighted Jaccard). Scores count by their order alone, so that a group in a dense place is found like one in a sparse place, and a
- * bridge of single rows joins nothing. Groups grow by average linkage: of all pairs between two groups, those without a common neighbour
+ * both (weighted Jaccard). What a neighbour weighs follows from where its score lies between the first and the last of its list, so that a
+ * group in a dense place is found like one in a sparse place, and a bridge of single rows joins nothing. Groups grow by average linkage: of all pairs between two groups, those without a common neighbour
  * have the likeness 0. The groups are a tree; a level of it is chosen by labels, or by what other collections had.
  *
  * All sums are of whole numbers: neither threads nor their order change a bit. Ties go to the lower row. */
@@ -21,6 +21,8 @@ typedef struct ki_near_lists {
     int64_t n, k;
     int64_t n_rows; /* lists name rows below this; those from n on have no list here, and are in no group */
     const int64_t *near; /* [n, k] */
+    const double
+        *score; /* [n, k]: of all places, those without a neighbour that counts, too; NaN: there is nothing */
     /* [n]: rows with the same number here, 0 to n - 1, are one group from the start, and two such groups never become one; -1: as it
      * comes. NULL: none */
     const int64_t *seed;
@@ -58,12 +60,17 @@ typedef struct ki_pairs_found {
 kith_status ki_group_pairs(const int64_t *group, const int64_t *label, int64_t n, ki_pairs_found *ret_found,
                            kith_error *err);
 
-/* The lowest of the levels 1/100, 2/100 … at which at most the part `error` of the pairs that are put together are of different labels, and
- * at least 1 / error pairs, and 30, are. *ret_level: 0 if there is none; else *ret_found is what it puts together. */
+/* The lowest of the levels 1/100, 2/100 … at which at most the part `error` of the pairs that are put together are of different labels, with
+ * two standard deviations of their number to spare, as other pairs will be counted than these; of at least 1 / error pairs, and 30.
+ * *ret_level: 0 if there is none; else *ret_found is what it puts together. */
 kith_status ki_group_level(const ki_group_tree *tree, const int64_t *label, double error, double *ret_level,
                            ki_pairs_found *ret_found, kith_error *err);
 
 /* The level for an error without labels: what collections of other things needed for it at most. An estimate. */
 double ki_group_level_guess(double error);
+/* The lowest level from `least` on that labels, few as they are, do not speak against: at most one pair, or the part `error`, is of
+ * different ones. Above 1: there is none. */
+kith_status ki_group_level_unrefuted(const ki_group_tree *tree, const int64_t *label, double error,
+                                     double least, double *ret_level, kith_error *err);
 
 #endif

@@ -61,8 +61,8 @@ kith_status ki_group_level(const ki_group_tree *tree, const int64_t *label, doub
         const double level = (double)step / KI_GROUPS_LEVELS;
         ki_group_tree_cut(tree, level, group);
         KI_CHECK(ki_group_pairs(group, label, tree->n, &found, err));
-        if ((double)found.n_together < enough || (double)found.n_wrong > error * (double)found.n_together)
-            continue;
+        const double n_wrong = (double)found.n_wrong + 2 * sqrt((double)found.n_wrong);
+        if ((double)found.n_together < enough || n_wrong > error * (double)found.n_together) continue;
         *ret_level = level;
         *ret_found = found;
     }
@@ -76,7 +76,7 @@ double ki_group_level_guess(double error) {
      * vectors of `general`: the highest level that one of the six needed (docs/adr/0183). */
     static const struct {
         double error, level;
-    } known[] = {{0.01, 0.82}, {0.05, 0.81}, {0.1, 0.67}, {0.2, 0.5}, {0.5, 0.24}};
+    } known[] = {{0.01, 0.83}, {0.05, 0.82}, {0.1, 0.69}, {0.2, 0.57}, {0.5, 0.2}};
     const int n = (int)(sizeof known / sizeof known[0]);
     if (error <= known[0].error) return known[0].level;
     for (int i = 1; i < n; i++) {
@@ -85,4 +85,21 @@ double ki_group_level_guess(double error) {
         return known[i - 1].level + part * (known[i].level - known[i - 1].level);
     }
     return known[n - 1].level;
+}
+
+kith_status ki_group_level_unrefuted(const ki_group_tree *tree, const int64_t *label, double error,
+                                     double least, double *ret_level, kith_error *err) {
+    kith_status status = KITH_OK;
+    int64_t *group = NULL;
+    KI_CHECK(ki_alloc_or(&group, (size_t)tree->n, sizeof *group, "groups", err));
+    for (*ret_level = least; *ret_level <= 1; *ret_level += 1.0 / KI_GROUPS_LEVELS) {
+        ki_pairs_found found;
+        ki_group_tree_cut(tree, *ret_level, group);
+        KI_CHECK(ki_group_pairs(group, label, tree->n, &found, err));
+        if ((double)found.n_wrong <= fmax(1, error * (double)found.n_together)) goto done;
+    }
+    *ret_level = 2;
+done:
+    ki_free(group);
+    return status;
 }
