@@ -64,8 +64,10 @@ static kith_collection *make(const set *s, const char *folder, int64_t first, in
     check(kith_collection_create(folder, &options, &c, &err), &err);
     kith_index_item *items = calloc((size_t)n, sizeof *items);
     for (int64_t i = 0; i < n; i++)
-        items[i] = (kith_index_item){.bytes = -1, .mtime_ns = -1, .label = every && i % every == 0 ? s->label[i] : NULL};
-    const kith_array rows = {KITH_F32, 2, {n, s->rows.dim[1]}, (float *)s->rows.data + first * s->rows.dim[1]};
+        items[i] = (kith_index_item){
+            .bytes = -1, .mtime_ns = -1, .label = every && i % every == 0 ? s->label[i] : NULL};
+    const kith_array rows = {
+        KITH_F32, 2, {n, s->rows.dim[1]}, (float *)s->rows.data + first * s->rows.dim[1]};
     check(kith_collection_add_rows(c, &rows, items, NULL, NULL, &err), &err);
     free(items);
     return c;
@@ -90,7 +92,8 @@ static void judge(const char *what, const set *s, const int64_t *group, int64_t 
         true_one[m++] = s->class_of[i];
     }
     check(kith_clustering_compare(mine, true_one, m, &c, &err), &err);
-    printf("%-44s  %9.4f  %6.4f  %6.4f  %6.3f  %5.2f\n", what, c.pair_precision, c.pair_recall, c.f1, c.nmi, seconds);
+    printf("%-44s  %9.4f  %6.4f  %6.4f  %6.3f  %5.2f\n", what, c.pair_precision, c.pair_recall, c.f1, c.nmi,
+           seconds);
     free(mine);
     free(true_one);
 }
@@ -162,8 +165,8 @@ static void grow(set *s, const char *folder, int64_t n) {
     options.error = 0.05;
     double began = now();
     check(kith_collection_group(c, &options, &g, &err), &err);
-    printf("%lld rows of %lld: %lld groups of %lld in %.2f s\n", (long long)n, (long long)dim, (long long)g.n_groups,
-           (long long)(g.n_items - g.n_alone), now() - began);
+    printf("%lld rows of %lld: %lld groups of %lld in %.2f s\n", (long long)n, (long long)dim,
+           (long long)g.n_groups, (long long)(g.n_items - g.n_alone), now() - began);
     kith_groups_release(&g);
     kith_sync_report report;
     const kith_array rows = {KITH_F32, 2, {n_more, dim}, (float *)s->rows.data + n * dim};

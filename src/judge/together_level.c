@@ -19,33 +19,51 @@ static int by_group(const void *a, const void *b) {
 
 static int64_t pairs_of(int64_t n) { return n * (n - 1) / 2; }
 
-/* Pairs of one group, and among them of one label; the rows are sorted here. */
-static void count(labelled *row, int64_t n, int64_t *ret_together, int64_t *ret_same) {
+/* Pairs of one group, how many of them are of two labels, and their sums of squares over the groups. */
+typedef struct counted {
+    int64_t n_together, n_wrong;
+    double together2, wrong2, product;
+} counted;
+
+/* The rows are sorted here. */
+static counted count(labelled *row, int64_t n) {
+    counted c = {0};
     if (n > 0) qsort(row, (size_t)n, sizeof *row, by_group);
-    *ret_together = *ret_same = 0;
     for (int64_t i = 0, end; i < n; i = end) {
+        int64_t n_same = 0;
         for (end = i; end < n && row[end].group == row[i].group;) {
             const int64_t first = end;
             while (end < n && row[end].group == row[i].group && row[end].label == row[first].label) end++;
-            *ret_same += pairs_of(end - first);
+            n_same += pairs_of(end - first);
         }
-        *ret_together += pairs_of(end - i);
+        const int64_t n_here = pairs_of(end - i), n_wrong = n_here - n_same;
+        c.n_together += n_here;
+        c.n_wrong += n_wrong;
+        c.together2 += (double)n_here * (double)n_here;
+        c.wrong2 += (double)n_wrong * (double)n_wrong;
+        c.product += (double)n_here * (double)n_wrong;
     }
+    return c;
 }
 
 kith_status ki_group_pairs(const int64_t *group, const int64_t *label, int64_t n, ki_pairs_found *ret_found,
                            kith_error *err) {
     labelled *row = NULL;
-    int64_t n_rows = 0, n_together, n_right, n_all, n_same;
+    int64_t n_rows = 0;
     KI_TRY(ki_alloc_or(&row, (size_t)n, sizeof *row, "labels", err));
     for (int64_t i = 0; i < n; i++) {
         if (label[i] >= 0) row[n_rows++] = (labelled){group[i], label[i]};
     }
-    count(row, n_rows, &n_together, &n_right);
+    const counted found = count(row, n_rows);
     for (int64_t i = 0; i < n_rows; i++) row[i].group = 0;
-    count(row, n_rows, &n_all, &n_same);
-    *ret_found = (ki_pairs_found){n_together, n_together - n_right, n_same};
+    const counted all = count(row, n_rows);
     ki_free(row);
+    *ret_found = (ki_pairs_found){found.n_together, found.n_wrong, all.n_together - all.n_wrong, 0};
+    if (found.n_together == 0) return KITH_OK;
+    /* Of a ratio of two sums. */
+    const double part = (double)found.n_wrong / (double)found.n_together;
+    const double squares = found.wrong2 - 2 * part * found.product + part * part * found.together2;
+    ret_found->deviation = sqrt(fmax(squares, 0)) / (double)found.n_together;
     return KITH_OK;
 }
 
@@ -61,8 +79,8 @@ kith_status ki_group_level(const ki_group_tree *tree, const int64_t *label, doub
         const double level = (double)step / KI_GROUPS_LEVELS;
         ki_group_tree_cut(tree, level, group);
         KI_CHECK(ki_group_pairs(group, label, tree->n, &found, err));
-        const double n_wrong = (double)found.n_wrong + 2 * sqrt((double)found.n_wrong);
-        if ((double)found.n_together < enough || n_wrong > error * (double)found.n_together) continue;
+        if ((double)found.n_together < enough) continue;
+        if ((double)found.n_wrong / (double)found.n_together + 2 * found.deviation > error) continue;
         *ret_level = level;
         *ret_found = found;
     }
