@@ -41,7 +41,9 @@ static kith_status open_old(renewal *r, kith_error *err) {
     how.mode = KITH_INDEX_WRITE; /* nobody else changes it meanwhile */
     KI_TRY(kith_collection_open(r->path.s, &how, &r->old, err));
     KI_TRY(kith_collection_info_get(r->old, &r->info, err));
-    if (r->info.n_sources > 0 && r->info.index.n_columns == 0) return KITH_OK;
+    /* Groups are not taken along: items get new ids, and the new vectors other neighbours. */
+    const bool has_groups = ki_index_note(kith_collection_index(r->old), KI_NOTE_GROUPS) != NULL;
+    if (r->info.n_sources > 0 && r->info.index.n_columns == (has_groups ? 1 : 0)) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "%s was not made from images alone, so they cannot be embedded anew",
             r->path.s);
     return ki_hint(err, KITH_EINVAL, "make another index");

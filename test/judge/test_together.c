@@ -56,7 +56,8 @@ static ki_group_tree tree_of(const ki_near_lists *lists) {
     assert_ok(ki_group_tree_make(lists, &tree, &err), &err);
     assert_int_equal(tree.n, lists->n);
     for (int64_t i = 1; i < tree.n_joined; i++) {
-        if (tree.joined[i].likeness > tree.joined[i - 1].likeness) fail_msg("join %d is not in order", (int)i);
+        if (tree.joined[i].likeness > tree.joined[i - 1].likeness)
+            fail_msg("join %d is not in order", (int)i);
     }
     return tree;
 }
@@ -129,13 +130,15 @@ static void test_order(void **state) {
     memcpy(before, rows, sizeof before);
     memcpy(group_before, group, sizeof group_before);
     for (int64_t i = 0; i < n; i++)
-        memcpy(rows + i * DIM, before + i * 7 % n * DIM, DIM * sizeof *rows); /* 7 and 300 have no common divisor */
+        memcpy(rows + i * DIM, before + i * 7 % n * DIM,
+               DIM * sizeof *rows); /* 7 and 300 have no common divisor */
     cut(n, 0.2);
     int64_t n_joined = 0;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < i; j++) {
             const bool was = group_before[i * 7 % n] == group_before[j * 7 % n], is = group[i] == group[j];
-            if (was != is) fail_msg("rows %d and %d: %d in one order, %d in another", (int)i, (int)j, was, is);
+            if (was != is)
+                fail_msg("rows %d and %d: %d in one order, %d in another", (int)i, (int)j, was, is);
             n_joined += is;
         }
     }
@@ -186,7 +189,8 @@ static void test_level(void **state) {
         ki_group_tree_cut(&tree, level, group);
         assert_int_equal(pairs_of(n).n_together, found.n_together);
         if ((double)found.n_wrong > errors[i] * (double)found.n_together)
-            fail_msg("%d of %d pairs are wrong; wanted %g", (int)found.n_wrong, (int)found.n_together, errors[i]);
+            fail_msg("%d of %d pairs are wrong; wanted %g", (int)found.n_wrong, (int)found.n_together,
+                     errors[i]);
         before = level;
     }
     /* A hundred pairs are needed for 1 %, and there are none of nobody. */
@@ -254,9 +258,10 @@ static void test_no_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_clusters), cmocka_unit_test(test_bridge), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_order),          cmocka_unit_test(test_seeds),  cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_level),          cmocka_unit_test(test_refusals), cmocka_unit_test(test_no_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_clusters), cmocka_unit_test(test_bridge),
+                                       cmocka_unit_test(test_threads),        cmocka_unit_test(test_order),
+                                       cmocka_unit_test(test_seeds),          cmocka_unit_test(test_copies),
+                                       cmocka_unit_test(test_level),          cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
