@@ -201,6 +201,9 @@ typedef struct kith_sync_report {
     int64_t n_revalued;        /* items that were there before have other values */
     char **said;               /* [n_said]: lines for people, about the table and the facts */
     int64_t n_said;
+    int64_t n_grouped;        /* put into groups, where the collection has some (kith/groups.h) */
+    kith_status grouped;      /* not KITH_OK: what is new is in no group, and … */
+    kith_error grouped_error; /* … this is why */
 } kith_sync_report;
 
 KITH_API void kith_sync_report_release(kith_sync_report *report); /* fine on a zeroed struct */

@@ -8,6 +8,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Type, Union
 from ._arrays import ArrayLike, matrix, strings
 from ._calls import Guard, Handle, call
 from ._errors import Busy, Error
+from ._groups import Groups, groups_of, groups_options, new_groups
 from ._images import SPLIT_NAMES, Path, paths_of
 from ._index import Index, IndexInfo, info_of
 from ._items import Value, columns_of, new_columns, new_items
@@ -345,6 +346,20 @@ class Collection:
         with self._asks:
             work.call(lib.kith_collection_duplicates, self._handle.get(), option, found)
         return duplicates_of(found)
+
+    def groups(self, *, error: float = 0.01, least: int = 2, all: bool = False, where: Optional[str] = None,
+               progress: Optional[Progress] = None) -> Groups:
+        """What belongs together, of the items without a label (all: of all). In a collection opened for writing every item of a group gets its
+        number in the column "group", and what is added later is put into the groups; one opened for reading stays as it is.
+
+        error: which part of the pairs put together may be wrong; measured on the items that have labels, where they are enough,
+        else an estimate. least: items that make a group. where: only the items that an expression holds for.
+        """
+        option, work, kept = groups_options(error, least, all, where, progress)
+        found = new_groups()
+        with self._guard.alone, self._asking.alone:
+            work.call(lib.kith_collection_group, self._handle.get(), option, found)
+        return groups_of(found)
 
     def picture(self, id: int) -> str:
         """Where the image of an item lies."""

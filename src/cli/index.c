@@ -1,6 +1,7 @@
 /* kith index: make an index, keep it up to date, look after it. */
 #include "cli/index.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cli/images.h"
@@ -9,7 +10,7 @@ typedef kith_status (*index_action)(const index_request *request, kith_error *er
 
 /* What can be done to an index that is there; one of them at a time. */
 typedef struct asked {
-    bool sync, add, renew, info, compact, check;
+    bool sync, add, renew, info, compact, check, groups;
 } asked;
 
 /* The action, or NULL when the usage was wrong and said so. */
@@ -24,6 +25,7 @@ static index_action choose(const index_request *r, const asked *a, const char *o
                 {"--add", a->add, true, index_add},
                 {"--renew-model", a->renew, false, index_renew},
                 {"--remove", r->remove.n_items > 0, false, index_remove},
+                {"--groups", a->groups, true, index_groups},
                 {"--info", a->info, false, index_show},
                 {"--compact", a->compact, false, index_compact},
                 {"--check", a->check, false, index_check},
@@ -42,7 +44,7 @@ static index_action choose(const index_request *r, const asked *a, const char *o
         cli_misused(
             "index",
             "wants -o INDEX or --to ADDRESS for a new one, or one of --sync, --add, --remove, --renew-model, "
-            "--info, --facets, --calibrate, --compact and --check");
+            "--groups, --info, --facets, --calibrate, --compact and --check");
         return NULL;
     }
     if (!rows[found].takes_operands && r->n_operands > 0) {
@@ -84,6 +86,21 @@ static int check_kept(const index_request *r, index_action action) {
     return CLI_RUN;
 }
 
+/* --groups takes no operand but "all"; what is said of groups is for it alone. */
+static int check_groups(index_request *r, index_action action) {
+    if (action != index_groups) {
+        if (!isnan(r->error) || r->html)
+            return cli_misused("index", "--%s is for --groups", r->html ? "html" : "error");
+        return CLI_RUN;
+    }
+    r->groups_all = r->n_operands == 1 && strcmp(r->operands[0], "all") == 0;
+    if (r->n_operands > 0 && !r->groups_all)
+        return cli_misused("index", "'%.60s' is one too many; --groups wants the index alone, or all",
+                           r->operands[0]);
+    if (isnan(r->error)) r->error = 0.01;
+    return CLI_RUN;
+}
+
 static int run(index_action action, const index_request *r) {
     kith_error err = {0};
     cli_catch_signals();
@@ -104,7 +121,7 @@ static int run(index_action action, const index_request *r) {
 int cmd_index(int argc, char **argv) {
     static const char *const metrics[] = {"cosine", "inner", "sqeuclidean", NULL};
     static const char *const splits[] = {"auto", "train", "validation", "test", "all", NULL};
-    index_request r = {.recall = 0.99, .most = 20};
+    index_request r = {.recall = 0.99, .most = 20, .error = NAN};
     asked a = {0};
     const char *out = NULL, *to = NULL, *model = NULL;
     int metric = 0, split = 0;
@@ -128,6 +145,13 @@ int cmd_index(int argc, char **argv) {
                  "embed all of it anew, by --model or by what lies now where its model lay; the index that "
                  "is there "
                  "is used until the new one is complete"),
+        CLI_FLAG(
+            "groups", &a.groups,
+            "put together what belongs together, of the items without a label (--groups all: of all), and "
+            "number the groups in the column group"),
+        CLI_REAL("error", "RATE", &r.error, 0.0001, 0.5,
+                 "of the pairs that --groups puts together at most this part may be wrong; default: 0.01"),
+        CLI_OUT("html", "OUT.html", &r.html, ".html", "--groups: write them as a page of pictures, too"),
         CLI_FLAG("info", &a.info, "say what the index is"),
         CLI_TEXT("calibrate", "DATA", &r.calibrate,
                  "measure false-match rates (for --same) on a data set with classes, not on its own labels"),
@@ -182,6 +206,7 @@ int cmd_index(int argc, char **argv) {
             "  kith index E.npy -o INDEX --labels Y.npy --meta items.csv\n"
             "  kith index FEATURES.npy -o INDEX --model RUN\n"
             "  kith index INDEX --sync\n"
+            "  kith index INDEX --groups --html groups.html\n"
             "  kith index PHOTOS/ --to postgresql://host/database --model RUN\n\n"
             "Folders are walked to the bottom; the folder below PHOTOS names the class of an image, however "
             "deep "
@@ -215,6 +240,8 @@ int cmd_index(int argc, char **argv) {
                            : r.exif ? "--exif"
                                     : "--no-exif");
     if (r.where && action != index_facets) return cli_misused("index", "--where is for --facets");
+    const int is_sound = check_groups(&r, action);
+    if (is_sound != CLI_RUN) return is_sound;
     const bool makes = action == index_make || action == index_put;
     const int status = makes ? check_making(&r, to) : check_kept(&r, action);
     return status == CLI_RUN ? run(action, &r) : status;

@@ -42,6 +42,7 @@ static kith_status open_old(renewal *r, kith_error *err) {
     how.mode = KITH_INDEX_WRITE; /* nobody else changes it meanwhile */
     KI_TRY(kith_collection_open(r->path.s, &how, &r->old, err));
     KI_TRY(kith_collection_info_get(r->old, &r->info, err));
+    /* Groups are not taken along: items get new ids, and the new vectors other neighbours. */
     if (r->info.n_sources > 0) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "%s was not made from images alone, so they cannot be embedded anew",
             r->path.s);

@@ -29,6 +29,7 @@ typedef enum ki_note {
     KI_NOTE_META,      /* a table of values by path … */
     KI_NOTE_META_HASH, /* … its contents when it was last read … */
     KI_NOTE_META_COLUMNS, /* … and its columns then, one a line */
+    KI_NOTE_GROUPS,       /* how its groups were made (collection/group_kept.c) */
     KI_NOTE_PLACE,        /* where the index itself lay when it was first committed */
     KI_N_NOTES
 } ki_note;
