@@ -155,6 +155,17 @@ KITH_API kith_status kith_index_restamp(kith_index *index, int64_t id, int64_t b
 KITH_API kith_status kith_index_column_add(kith_index *index, const char *name, kith_value_type type,
                                            kith_error *err);
 
+/* Items have other values in these columns of the index from the next commit on: values [n, n_columns], of each column's type or
+ * KITH_VALUE_NONE. Ids, vectors and the rest stay; of an id that is there twice the last row counts. KITH_ENOTFOUND names the first
+ * id or column that is not there, KITH_EINVAL a value of another type; then nothing changes. */
+KITH_API kith_status kith_index_set(kith_index *index, const int64_t *ids, int64_t n,
+                                    const char *const *columns, int64_t n_columns, const kith_value *values,
+                                    kith_error *err);
+
+/* The same of their labels: labels [n]; NULL: none. */
+KITH_API kith_status kith_index_label(kith_index *index, const int64_t *ids, int64_t n,
+                                      const char *const *labels, kith_error *err);
+
 /* A note: text under a name, kept with the index, for whoever uses it. kith itself notes where the images and the model of a
  * collection lie (kith_collection_info); those follow an index that is moved together with these files. */
 KITH_API kith_status kith_index_note_set(kith_index *index, const char *name, const char *text,

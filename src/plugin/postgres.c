@@ -12,6 +12,7 @@ static const ki_remote_type remote = {
     .add = ki_pg_add,
     .remove = ki_pg_remove,
     .restamp = ki_pg_restamp,
+    .set = ki_pg_set,
     .move = ki_pg_move,
     .exclude = ki_pg_exclude,
     .exclude_file = ki_pg_exclude_file,

@@ -13,6 +13,7 @@
 
 #include "search/files/manifest.h"
 #include "search/files/records.h"
+#include "search/files/updates.h"
 #include "search/filter.h"
 #include "search/tally.h"
 
@@ -74,6 +75,8 @@ struct ki_store_type {
     kith_status (*move)(ki_store *store, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
                         kith_error *err);
     kith_status (*restamp)(ki_store *store, int64_t id, int64_t bytes, int64_t mtime_ns, kith_error *err);
+    /* Values and labels of items. KITH_ENOTFOUND for the first id that is not there; then nothing changes. */
+    kith_status (*set)(ki_store *store, const ki_new_values *values, kith_error *err);
     /* One more excluded file; or, with the id of one there is, that one under another path. */
     kith_status (*exclude_file)(ki_store *store, const ki_file_record *file, kith_error *err);
     kith_status (*column_add)(ki_store *store, const char *name, kith_value_type type, kith_error *err);

@@ -67,6 +67,26 @@ static inline void assert_same_search(const twins *t, const kith_search_options 
     kith_hits_release(&b);
 }
 
+/* Labels and values: of items that were moved, just added, named twice; and a move after a label. */
+static inline void set_values(kith_index *index) {
+    kith_error err;
+    const char *const columns[] = {"depth", "place", "year"}, *const labels[] = {"Möwe", NULL, "x", "y"};
+    const int64_t ids[] = {6, N_TWIN + 3, 8, 6}, gone[] = {9, 3};
+    kith_value values[12] = {{.type = KITH_VALUE_REAL, .real = -0.0},
+                             {.type = KITH_VALUE_TEXT, .text = "a 'quoted' \"place\" \\ {} null"},
+                             {0},
+                             {.type = KITH_VALUE_REAL, .real = 0.1},
+                             {0},
+                             {.type = KITH_VALUE_INT, .integer = 9007199254740993}};
+    values[11] = (kith_value){.type = KITH_VALUE_INT, .integer = -7};
+    assert_ok(kith_index_set(index, ids, 4, columns, 3, values, &err), &err);
+    assert_ok(kith_index_label(index, ids, 4, labels, &err), &err);
+    assert_ok(kith_index_move(index, 8, "eight.jpg", "after", 1, 2, &err), &err);
+    assert_int_equal(kith_index_set(index, gone, 2, columns, 1, (kith_value[2]){{0}}, &err), KITH_ENOTFOUND);
+    assert_non_null(strstr(err.message, "3"));
+    assert_int_equal(kith_index_label(index, gone, 2, labels, &err), KITH_ENOTFOUND);
+}
+
 /* After additions, removals, new dates and paths and a new column, of twins with N_TWIN rows: what is known of items, vectors, hits
  * and scores. */
 static inline void check_changes(const twins *t, kith_metric metric) {
@@ -83,6 +103,7 @@ static inline void check_changes(const twins *t, kith_metric metric) {
         assert_ok(kith_index_note_set(both[i], "folder", "Möwen's", &err), &err);
         made_add(both[i], N_TWIN, 20);
         assert_ok(kith_index_column_add(both[i], "depth", KITH_VALUE_REAL, &err), &err);
+        set_values(both[i]);
         commit(both[i]);
         assert_int_equal(made_info(both[i]).n_items, N_TWIN + 15);
         assert_int_equal(made_info(both[i]).n_excluded, 2);

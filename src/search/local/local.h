@@ -29,6 +29,7 @@ kith_status ki_local_remove(ki_store *store, const int64_t *ids, int64_t n, bool
 kith_status ki_local_move(ki_store *store, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
                           kith_error *err);
 kith_status ki_local_restamp(ki_store *store, int64_t id, int64_t bytes, int64_t mtime_ns, kith_error *err);
+kith_status ki_local_set(ki_store *store, const ki_new_values *values, kith_error *err);
 kith_status ki_local_exclude_file(ki_store *store, const ki_file_record *file, kith_error *err);
 kith_status ki_local_column_add(ki_store *store, const char *name, kith_value_type type, kith_error *err);
 kith_status ki_local_commit(ki_store *store, bool compact, ki_tally *tally, kith_error *err);

@@ -213,6 +213,16 @@ static kith_status move(ki_store *store, const ki_file_record *move, int64_t byt
     return settle(r, status);
 }
 
+static kith_status set(ki_store *store, const ki_new_values *values, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
+    int64_t missing = -1;
+    pthread_mutex_lock(&r->lock);
+    kith_status status = r->type->set(r->link, &r->next, values, &missing, err);
+    if (status == KITH_ENOTFOUND) ki_store_fail_id(store, missing, err);
+    if (status == KITH_OK) r->store.is_changed = true;
+    return settle(r, status);
+}
+
 static kith_status exclude_file(ki_store *store, const ki_file_record *file, kith_error *err) {
     ki_remote *r = ki_remote_of(store);
     pthread_mutex_lock(&r->lock);
@@ -352,6 +362,7 @@ const ki_store_type ki_remote_store = {
     .remove = remove_items,
     .move = move,
     .restamp = restamp,
+    .set = set,
     .exclude_file = exclude_file,
     .column_add = column_add,
     .commit = commit,

@@ -85,6 +85,9 @@ typedef struct ki_remote_type {
     kith_status (*count_excluded)(ki_link *link, int64_t *ret_n, kith_error *err);
     kith_status (*restamp)(ki_link *link, int64_t id, int64_t bytes, int64_t mtime_ns, bool *ret_is_there,
                            kith_error *err);
+    /* KITH_ENOTFOUND as for remove. */
+    kith_status (*set)(ki_link *link, const ki_manifest *manifest, const ki_new_values *values,
+                       int64_t *ret_missing, kith_error *err);
     kith_status (*commit)(ki_link *link, const ki_remote_commit *commit, kith_error *err);
 
     kith_status (*count)(ki_link *link, const ki_manifest *manifest, const ki_where *where, int64_t *ret_n,
