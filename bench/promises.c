@@ -270,7 +270,8 @@ static void print_bin(const data *d, const tally *t, double mix, int b) {
         drawn[i] = a > 0 ? w / a : 0;
     }
     qsort(drawn, N_DRAWS, sizeof *drawn, by_value);
-    const double low = drawn[N_DRAWS / 40], high = drawn[N_DRAWS - 1 - N_DRAWS / 40], said = shown / all,
+    const double low = drawn[N_DRAWS / 40];
+    const double high = fmax(drawn[N_DRAWS - 1 - N_DRAWS / 40], 3 / (double)t->n), said = shown / all,
                  found = wrong / all;
     const bool is_good = t->n < 100 || fabs(said - found) <= 0.3 * found || (said >= low && said <= high);
     printf("%3.0f %%  %6.3f to %-6.3f  said %7.4f  wrong %7.4f  [%.4f, %.4f]  %8lld hits%s\n", 100 * mix,
