@@ -14,7 +14,7 @@ from ._collection import Collection, CollectionInfo
 from ._doctor import Finding, Findings, examine
 from ._errors import Busy, Error, Stopped
 from ._images import ImageBatch, read_images, synth
-from ._index import Hits, Index, IndexInfo
+from ._index import Facets, FacetValue, Hits, Index, IndexInfo
 from ._items import Item
 from ._library import lib as _lib, text as _text
 from ._loss import Loss, LossValue, PairWeights
@@ -36,8 +36,8 @@ commit: str = _text(_lib.kith_commit())
 
 __all__ = [
     "AcceptRate", "Answer", "Busy", "Calibration", "Clustering", "Collection", "CollectionInfo", "Duplicate", "Duplicates",
-    "Embedded", "Error", "Estimate", "Evaluation", "Explanation", "Finding", "Findings", "Hit", "Hits", "ImageBatch",
-    "Index", "IndexInfo", "Intervals", "Item", "KMeans", "Loss", "LossValue", "Model", "ModelIdentity", "ModelInfo",
+    "Embedded", "Error", "Estimate", "Evaluation", "Explanation", "FacetValue", "Facets", "Finding", "Findings", "Hit", "Hits",
+    "ImageBatch", "Index", "IndexInfo", "Intervals", "Item", "KMeans", "Loss", "LossValue", "Model", "ModelIdentity", "ModelInfo",
     "Neighbors", "PairWeights", "Part", "PhotosResult", "Pulled", "Shares", "Stopped", "SyncReport", "TrainEvent",
     "TrainResult", "TrainScores", "Verification", "Worst", "commit", "evaluate", "examine", "kmeans", "knn", "pull", "pulled",
     "read_images", "remove_pulled", "synth", "threads", "train", "train_photos", "tsne", "worst",

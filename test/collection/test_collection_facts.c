@@ -79,7 +79,8 @@ static void test_facts(void **state) {
     assert_int_equal(report.n_changed, 1);
     assert_int_equal(report.n_moved, 1);
     kith_sync_report_release(&report);
-    assert_int_equal(count(c, "taken like '2019-05-03T14:07:22' and camera like '%II' and path like '%tern/1.jpg'"), 1);
+    assert_int_equal(
+        count(c, "taken like '2019-05-03T14:07:22' and camera like '%II' and path like '%tern/1.jpg'"), 1);
     assert_int_equal(count(c, "taken like '2021%' and label = gull and path like '%gull/2.jpg'"), 1);
     assert_int_equal(count(c, "taken like '2023%' and path like '%4.jpg'"), 1);
     assert_int_equal(count(c, "latitude > 0"), 1); /* the one of 2022: a changed file has no place any more */
@@ -147,7 +148,9 @@ static void test_table(void **state) {
     kith_sync_report report;
     KITH_OPTIONS(kith_sync_options, o);
     char whole[1024];
-    made_shell("printf 'path,year,camera,note\\ntern/1.jpg,1999,box,a\\n./gull/3.jpg,2000,,b\\nno/1.jpg,1,x,y\\n' > t.csv");
+    made_shell(
+        "printf 'path,year,camera,note\\ntern/1.jpg,1999,box,a\\n./gull/3.jpg,2000,,b\\nno/1.jpg,1,x,y\\n' > "
+        "t.csv");
     snprintf(whole, sizeof whole, "%s", made_path("t.csv"));
     o.meta = whole;
     kith_collection *c = make("table.kith", &o, &report);

@@ -142,8 +142,9 @@ static void test_what_is_named_is_shown(void **state) {
 static void test_the_option(void **state) {
     (void)state;
     char output[8192];
-    const int status = testing_run(output, sizeof output, "cd '%s' && " TESTING_K " && $K serve p.kith --show camera,place",
-                                   testing_folder(), testing_program());
+    const int status =
+        testing_run(output, sizeof output, "cd '%s' && " TESTING_K " && $K serve p.kith --show camera,place",
+                    testing_folder(), testing_program());
     assert_int_equal(status, 2);
     assert_holds(output, "--show is 'place'; wanted taken, camera");
 }
