@@ -4,9 +4,8 @@
  * labels, and then the grouping those of every second item, too, of the one half and of the other, by which it measures its level; precision
  * and recall are of all pairs of the rest.
  * Beside it k-means with the right number of clusters, by kith_kmeans. With --grow the rows are repeated with noise until there are N, grouped, and
- * 1 % more are added. The last column is seconds.
- *
- *     cc -O2 bench/groups.c $(pkg-config --cflags --libs kith) -lm -o groups */
+ * 1 % more are added. The last column is seconds. The tests build it
+ * as build/bench/groups. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
