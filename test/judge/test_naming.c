@@ -25,7 +25,8 @@ static void test_shares(void **state) {
     assert_near(ki_share_low(0, 10, 0.95), 0, 0);
     assert_near(ki_share_trials(0.01, 0.95), 299, 0);
     assert_near(ki_share_trials(0.05, 0.95), 59, 0);
-    for (double x = 0.5; x < 20; x++) assert_true(ki_share_low(x, 20, 0.95) < x / 20 && ki_share_high(x, 20, 0.95) > x / 20);
+    for (double x = 0.5; x < 20; x++)
+        assert_true(ki_share_low(x, 20, 0.95) < x / 20 && ki_share_high(x, 20, 0.95) > x / 20);
 }
 
 static void test_evidence(void **state) {
@@ -65,17 +66,25 @@ static ki_trials simulate(uint64_t seed, int64_t n_labels, int64_t n_each, doubl
     for (int64_t c = 0; c < n_labels; c++) {
         const double of_thing = sqrt(shared) * ki_rng_normal(&rng);
         for (int64_t i = 0; i < n_each; i++) {
-            const int64_t at = c * n_each + i, other = (c + 1 + ki_rng_below(&rng, (uint32_t)n_labels - 1)) % n_labels;
+            const int64_t at = c * n_each + i,
+                          other = (c + 1 + ki_rng_below(&rng, (uint32_t)n_labels - 1)) % n_labels;
             const double score = of_thing + sqrt(1 - shared) * ki_rng_normal(&rng);
             label[at] = c;
             without[at] = (ki_trial_hit){(float)score, (int32_t)(other * n_each)};
-            with[at] = at % 50 == 49 ? (ki_trial_hit){(float)(score - 1), (int32_t)(other * n_each)}
-                                     : (ki_trial_hit){(float)(score + 4), (int32_t)(c * n_each + (i + 1) % n_each)};
+            with[at] = at % 50 == 49
+                           ? (ki_trial_hit){(float)(score - 1), (int32_t)(other * n_each)}
+                           : (ki_trial_hit){(float)(score + 4), (int32_t)(c * n_each + (i + 1) % n_each)};
         }
     }
     const int64_t n = n_labels * n_each;
-    return (ki_trials){.n = n, .k = 1, .n_labels = n_labels, .metric = KITH_COSINE, .n_rows = n, .label = label,
-                       .with = with, .without = without};
+    return (ki_trials){.n = n,
+                       .k = 1,
+                       .n_labels = n_labels,
+                       .metric = KITH_COSINE,
+                       .n_rows = n,
+                       .label = label,
+                       .with = with,
+                       .without = without};
 }
 
 static ki_name_curve curve;
@@ -101,7 +110,8 @@ static void check_promise(int64_t n_labels, int64_t n_each, double shared, doubl
         sum += truth;
     }
     if (n_promised < N * 9 / 10 || n_above > N * 5 / 100 + 2 || sum < 0.3 * error * n_promised)
-        fail_msg("%d promised, %d above %g, on the mean %g", n_promised, n_above, error, sum / fmax(n_promised, 1));
+        fail_msg("%d promised, %d above %g, on the mean %g", n_promised, n_above, error,
+                 sum / fmax(n_promised, 1));
 }
 
 static void test_the_promise_is_kept(void **state) {
@@ -128,13 +138,15 @@ static void test_a_curve(void **state) {
         int64_t n_unknown = 0, n_wrong = 0, n_right = 0;
         for (int64_t q = 0; q < t.n; q++) {
             n_unknown += (double)without[q].score >= p->evidence;
-            if ((double)with[q].score >= p->evidence) *(label[with[q].row] == label[q] ? &n_right : &n_wrong) += 1;
+            if ((double)with[q].score >= p->evidence)
+                *(label[with[q].row] == label[q] ? &n_right : &n_wrong) += 1;
         }
         /* An unknown thing meets one name more. */
         assert_near(p->unknown, fmin(1, (double)n_unknown / 2000 * 200 / 199), 1e-12);
         assert_near(p->wrong, (double)n_wrong / 2000, 1e-12);
         assert_near(p->named, (double)n_right / 2000, 1e-12);
-        assert_true(p->low <= fmax(p->unknown, p->wrong) && fmax(p->unknown_high, p->wrong_high) >= fmax(p->unknown, p->wrong));
+        assert_true(p->low <= fmax(p->unknown, p->wrong) &&
+                    fmax(p->unknown_high, p->wrong_high) >= fmax(p->unknown, p->wrong));
         if (i > 0) assert_true(p->evidence < p[-1].evidence && p->unknown_high >= p[-1].unknown_high);
     }
     const double at = ki_naming_threshold(&curve, 0.05);
@@ -265,11 +277,11 @@ static void test_without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shares),   cmocka_unit_test(test_evidence),
-        cmocka_unit_test(test_a_curve),  cmocka_unit_test(test_the_promise_is_kept),
-        cmocka_unit_test(test_too_few),  cmocka_unit_test(test_photos_that_hang_together),
-        cmocka_unit_test(test_single),   cmocka_unit_test(test_unlike),
-        cmocka_unit_test(test_notes),    cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_shares),  cmocka_unit_test(test_evidence),
+        cmocka_unit_test(test_a_curve), cmocka_unit_test(test_the_promise_is_kept),
+        cmocka_unit_test(test_too_few), cmocka_unit_test(test_photos_that_hang_together),
+        cmocka_unit_test(test_single),  cmocka_unit_test(test_unlike),
+        cmocka_unit_test(test_notes),   cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
