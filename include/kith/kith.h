@@ -18,6 +18,7 @@
 #include "kith/explain.h"
 #include "kith/export.h"
 #include "kith/identify.h"
+#include "kith/groups.h"
 #include "kith/index.h"
 #include "kith/items.h"
 #include "kith/knn.h"

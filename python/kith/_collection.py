@@ -8,6 +8,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Type, Union
 from ._arrays import ArrayLike, matrix, strings
 from ._calls import Guard, Handle, call
 from ._errors import Busy, Error
+from ._groups import Groups, groups_of, groups_options, new_groups
 from ._images import SPLIT_NAMES, Path, paths_of
 from ._index import Index, IndexInfo, info_of
 from ._items import Value, columns_of, new_columns, new_items
@@ -260,7 +261,8 @@ class Collection:
     def search(self, queries: Union[Query, Sequence[Query]], k: Optional[int] = 10, *, where: Optional[str] = None,
                same: Optional[float] = None, min_score: Optional[float] = None, rerank: str = "none", flips: bool = False,
                exact: bool = False, hide_duplicates: bool = False, offset: int = 0, keep_errors: bool = False,
-               device: Optional[str] = None, progress: Optional[Progress] = None) -> List[Answer]:
+               device: Optional[str] = None, progress: Optional[Progress] = None, unknown: float = 0.1,
+               precision: Optional[float] = None, complete: Optional[float] = None) -> List[Answer]:
         """One answer for each query, with its k nearest items (None: all).
 
         A query is a file, a decoded image (uint8 [h, w] or [h, w, 3], also of PIL), the bytes of a file, the id of an item, a vector
@@ -272,6 +274,10 @@ class Collection:
         as the mean with their mirror images. exact: compare every vector; device: where. hide_duplicates: of several hits with the
         same picture only the nearest. offset: leave out so many of the nearest. keep_errors: a query that fails has its error in
         its answer, unless all fail; else the first is raised.
+
+        unknown: the part of the queries that shows things the collection does not have, for Hit.error_rate. precision: of the first k
+        hits so many that at most the part 1 - precision of all is wrong; complete: so many that this part of the queries whose
+        thing is there gets a right one, both with 95 % confidence.
         """
         option = options("kith_ask_options")
         place = ffi.NULL if device is None else ffi.new("char[]", encode(device))
@@ -281,7 +287,8 @@ class Collection:
         with self._asks, self._asking.alone:
             index, known = self._index._open(), ffi.new("kith_index_info *")
             lib.kith_index_info_get(index, known)
-            asked = Requests(queries, known.dim, k, offset, where, same, min_score, rerank, flips, exact, hide_duplicates)
+            asked = Requests(queries, known.dim, k, offset, where, same, min_score, rerank, flips, exact, hide_duplicates,
+                             unknown, precision, complete)
             found = new_found(asked.n)
             if asked.n > 0:
                 work.call(lib.kith_collection_search, self._handle.get(), asked.c, asked.n, option, found)
@@ -339,6 +346,20 @@ class Collection:
         with self._asks:
             work.call(lib.kith_collection_duplicates, self._handle.get(), option, found)
         return duplicates_of(found)
+
+    def groups(self, *, error: float = 0.01, least: int = 2, all: bool = False, where: Optional[str] = None,
+               progress: Optional[Progress] = None) -> Groups:
+        """What belongs together, of the items without a label (all: of all). In a collection opened for writing every item of a group gets its
+        number in the column "group", and what is added later is put into the groups; one opened for reading stays as it is.
+
+        error: which part of the pairs put together may be wrong; measured on the items that have labels, where they are enough,
+        else an estimate. least: items that make a group. where: only the items that an expression holds for.
+        """
+        option, work, kept = groups_options(error, least, all, where, progress)
+        found = new_groups()
+        with self._guard.alone, self._asking.alone:
+            work.call(lib.kith_collection_group, self._handle.get(), option, found)
+        return groups_of(found)
 
     def picture(self, id: int) -> str:
         """Where the image of an item lies."""

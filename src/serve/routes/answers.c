@@ -47,6 +47,8 @@ static const ki_schema_field hit[] = {
     {"score", "number", "by the index's metric", false},
     {"false_match_rate", "number?",
      "how often different things look this similar; null: the index has no curve", false},
+    {"error_rate", "number?", "the chance that it is wrong; null: not known", false},
+    {"error_rate_interval", "[2]number?", "its 95 % interval", false},
     {0}};
 
 static const ki_schema_field found[] = {{"n_allowed", "integer", "items that may be found", false},
