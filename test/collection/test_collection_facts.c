@@ -1,4 +1,5 @@
 /* Facts of photos and rows of a table as values of items: read, joined, kept in sync, renewed. */
+#include "base/alloc.h"
 #include "collection/made_collection.h"
 #include "data/made_exif.h"
 
@@ -230,6 +231,43 @@ static void test_bad_tables(void **state) {
     }
 }
 
+/* Memory ends at any moment of a sync that reads facts and a table: nothing of it is there, and it is done again. */
+static void test_without_memory(void **state) {
+    (void)state;
+    kith_error err = {0};
+    kith_sync_report report = {0};
+    KITH_OPTIONS(kith_sync_options, o);
+    char whole[1024];
+    int64_t n = 0;
+    kith_collection *c = make("memory.kith", &o, &report);
+    kith_sync_report_release(&report);
+    kith_collection_free(c);
+    made_shell("printf 'path,note\\ntern/1.jpg,a\\nno.jpg,b\\n' > t.csv");
+    put_photo("gull/4.jpg", 2023, "D2");
+    snprintf(whole, sizeof whole, "%s", made_path("t.csv"));
+    o.meta = whole;
+    o.exif = KITH_EXIF_ALL;
+    for (bool has_failed = true; has_failed; n += 1 + n / 8) {
+        made_shell("rm -rf c.kith && cp -r memory.kith c.kith");
+        c = made_open("c.kith", KITH_INDEX_WRITE);
+        ki_alloc_fail_after(n);
+        const kith_status status = made_try_sync(c, NULL, &o, &report, &err);
+        has_failed = ki_alloc_failed();
+        ki_alloc_fail_after(-1);
+        kith_sync_report_release(&report);
+        if (status != KITH_OK) {
+            if (status != KITH_ENOMEM) fail_msg("allocation %lld: %s", (long long)n, err.message);
+            assert_ok(made_try_sync(c, NULL, &o, &report, &err), &err);
+            kith_sync_report_release(&report);
+        }
+        assert_int_equal(count(c, "taken > 0"), 4);
+        assert_int_equal(count(c, "note = a and camera like 'EOS%'"), 1);
+        assert_int_equal(count(c, "camera = D2 and not note = a"), 1);
+        kith_collection_free(c);
+    }
+    assert_true(n > 200);
+}
+
 /* Embedded anew, photos keep what they were given, and what is read of them is read again. */
 static void test_renewed(void **state) {
     (void)state;
@@ -294,6 +332,7 @@ int main(void) {
         cmocka_unit_test_setup(test_a_column_of_that_name, begin),
         cmocka_unit_test_setup(test_table, begin),
         cmocka_unit_test_setup(test_bad_tables, begin),
+        cmocka_unit_test_setup(test_without_memory, begin),
         cmocka_unit_test_setup(test_renewed, begin),
         cmocka_unit_test_setup(test_cache, begin),
     };

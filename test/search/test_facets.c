@@ -26,9 +26,11 @@ static int set_up(void **state) {
     made_add(fresh, 1200, N - 1200);
     assert_ok(kith_index_remove(fresh, (int64_t[]){5, 1300}, 2, &err), &err);
     assert_ok(kith_index_column_add(fresh, "taken", KITH_VALUE_TEXT, &err), &err);
-    assert_ok(kith_index_set(fresh, (int64_t[]){1, 2, 3, 1400}, 4, (const char *const[]){"taken"}, 1, dates, &err),
+    assert_ok(
+        kith_index_set(fresh, (int64_t[]){1, 2, 3, 1400}, 4, (const char *const[]){"taken"}, 1, dates, &err),
+        &err);
+    assert_ok(kith_index_label(fresh, (int64_t[]){7, 8}, 2, (const char *const[]){"heron", "heron"}, &err),
               &err);
-    assert_ok(kith_index_label(fresh, (int64_t[]){7, 8}, 2, (const char *const[]){"heron", "heron"}, &err), &err);
     commit(fresh);
     return 0;
 }
@@ -58,7 +60,8 @@ static void assert_like_filter(const char *column, const kith_facets *f, const c
         else if (v->low == v->high)
             snprintf(one, sizeof one, "%s = %.17g and %s", column, v->low, where);
         else
-            snprintf(one, sizeof one, "%s >= %.17g and %s < %.17g and %s", column, v->low, column, v->high, where);
+            snprintf(one, sizeof one, "%s >= %.17g and %s < %.17g and %s", column, v->low, column, v->high,
+                     where);
         assert_ok(kith_index_ids(fresh, one, &ids, &n, &err), &err);
         kith_ids_free(ids);
         if (n != v->n) fail_msg("%s: %lld counted, %lld found", one, (long long)v->n, (long long)n);
@@ -178,8 +181,8 @@ static void test_what_is_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts), cmocka_unit_test(test_numbers), cmocka_unit_test(test_dates),
-        cmocka_unit_test(test_without_counting), cmocka_unit_test(test_what_is_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts), cmocka_unit_test(test_numbers),
+                                       cmocka_unit_test(test_dates), cmocka_unit_test(test_without_counting),
+                                       cmocka_unit_test(test_what_is_refused)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
