@@ -75,7 +75,8 @@ static kith_status check_columns(const ki_sync_meta *m, const char *path, kith_e
         const kith_index_item *item = &kith_items_list(m->items)[i];
         has_path |= item->path != NULL;
         if (!item->label) continue;
-        ki_fail(err, KITH_EINVAL, "%.300s has a column 'label', and photos have the names of their folders", path);
+        ki_fail(err, KITH_EINVAL, "%.300s has a column 'label', and photos have the names of their folders",
+                path);
         return ki_hint(err, KITH_EINVAL, "give the column another name");
     }
     if (has_path || kith_items_count(m->items) == 0) return KITH_OK;
@@ -180,7 +181,8 @@ static kith_status say_unknown(const join *j, kith_error *err) {
     int64_t n = 0;
     for (int64_t i = 0; i < j->names.n_texts; i++) n += !j->is_known[j->row[i]];
     if (n == 0 || j->sync->task->only_adds) return KITH_OK;
-    ki_buffer_put(&line, n == 1 ? "%lld row of %s is of no photo here: " : "%lld rows of %s are of no photo here: ",
+    ki_buffer_put(&line,
+                  n == 1 ? "%lld row of %s is of no photo here: " : "%lld rows of %s are of no photo here: ",
                   (long long)n, j->path);
     for (int64_t i = 0, named = 0; i < j->names.n_texts && named < NAMED; i++) {
         if (!j->is_known[j->row[i]])

@@ -10,9 +10,9 @@
 /* Zero-initialise. */
 struct ki_sync_meta {
     ki_arena arena;
-    kith_items *items; /* NULL: there is no table */
-    int64_t *row;      /* [files]: the row of each, or -1 */
-    bool is_changed;   /* its contents, or which table it is: all items are looked at */
+    kith_items *items;    /* NULL: there is no table */
+    int64_t *row;         /* [files]: the row of each, or -1 */
+    bool is_changed;      /* its contents, or which table it is: all items are looked at */
     const char **dropped; /* [n_dropped]: columns that it had when it was last read, and has not now */
     int64_t n_dropped;
 };

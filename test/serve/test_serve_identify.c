@@ -16,7 +16,8 @@ static int set_up(void **state) {
     static char path[1200];
     served_make();
     const int status = testing_run(output, sizeof output,
-                                   "cd '%s' && " TESTING_K " && $K synth many --classes 24 --images 12 --size 32 && "
+                                   "cd '%s' && " TESTING_K
+                                   " && $K synth many --classes 24 --images 12 --size 32 && "
                                    "$K index many -o many.kith --model m.safetensors",
                                    testing_folder(), testing_program());
     if (status != 0) fail_msg("%s", output);
@@ -53,10 +54,13 @@ static void part_of(const char *text, const char *from, const char *to, char *re
 static void test_the_same_as_kith_identify(void **state) {
     (void)state;
     char output[65536], ours[1024], theirs[1024];
-    http_answer a = identify("{\"images\": [{\"part\": \"f0\"}], \"k\": 2, \"error\": 0.4}", "../many/glyph00003/00001.png");
+    http_answer a = identify("{\"images\": [{\"part\": \"f0\"}], \"k\": 2, \"error\": 0.4}",
+                             "../many/glyph00003/00001.png");
     if (a.status != 200) fail_msg("%d: %s", a.status, a.body);
-    const int status = testing_run(output, sizeof output, "cd %s && %s identify many.kith many/glyph00003/00001.png -k 2 --error 0.4 --json",
-                                   testing_folder(), testing_program());
+    const int status =
+        testing_run(output, sizeof output,
+                    "cd %s && %s identify many.kith many/glyph00003/00001.png -k 2 --error 0.4 --json",
+                    testing_folder(), testing_program());
     if (status != 0) fail_msg("%s", output);
     part_of(a.body, "\"name\"", "\"path\"", ours, sizeof ours);
     part_of(output, "\"name\"", "\"path\"", theirs, sizeof theirs);
@@ -76,7 +80,8 @@ static void test_items(void **state) {
 
 static void assert_refused(int to, const char *query, int wanted, const char *words) {
     http_answer a = http_post_json(to, "/api/v1/identify", query);
-    if (a.status != wanted || !strstr(a.body, words)) fail_msg("%s: %d, wanted %d: %s", query, a.status, wanted, a.body);
+    if (a.status != wanted || !strstr(a.body, words))
+        fail_msg("%s: %d, wanted %d: %s", query, a.status, wanted, a.body);
     http_release(&a);
 }
 
@@ -88,7 +93,8 @@ static void test_refused(void **state) {
     assert_refused(port, "{\"images\": [{\"id\": 3}], \"error\": 2}", 400, "error");
     assert_refused(port, "{\"images\": []}", 400, "images");
     assert_refused(port, "{\"images\": [{\"part\": \"f0\"}]}", 400, "f0");
-    http_answer a = http_post_form(port, "/api/v1/identify", "{\"images\": [{\"part\": \"f0\"}], \"error\": 0.4}", "nonsense", 8);
+    http_answer a = http_post_form(port, "/api/v1/identify",
+                                   "{\"images\": [{\"part\": \"f0\"}], \"error\": 0.4}", "nonsense", 8);
     assert_int_equal(a.status, 415);
     http_release(&a);
 }
