@@ -13,7 +13,8 @@
  * a dense place is found like one in a sparse place, and a bridge of single photos joins nothing.
  *
  * How much is put together follows from the error that is allowed: of the pairs within groups, which part may be of different things. Where
- * items have labels, the labels say it: they are hidden from the grouping, and counted after it. Otherwise it is an estimate, from what
+ * items have labels, the labels say it: they are hidden from the grouping, and counted after it; they
+ * speak for the rest as far as they are of things like it. Otherwise it is an estimate, from what
  * collections of birds, characters and glyphs needed at most, and from the collection's false-match rates.
  *
  * A group has a number that stays while the group does: items that come join it or found others, and a number is never given twice. */

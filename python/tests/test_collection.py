@@ -214,6 +214,24 @@ class Rates(support.InFolder):
         with self.assertRaisesRegex(kith.Error, "no column 'yaer'"):
             photos.add_rows(x[:1], values={"yaer": [1]})
 
+    def test_groups(self) -> None:
+        centres = np.eye(12, dtype=np.float32)
+        rng = np.random.default_rng(1)
+        rows = np.repeat(centres, 10, axis=0) + rng.normal(0, 0.01, (120, 12)).astype(np.float32)
+        with kith.Collection.create(self.path("v.kith"), dim=12) as photos:
+            photos.add_rows(rows[:-1], labels=[f"c{i // 10}" if i % 2 else None for i in range(119)])
+            found = photos.groups()
+            self.assertEqual((len(found.groups), found.n_items, found.n_alone, found.n_new, found.precision), (12, 60, 0, 12, 1.0))
+            self.assertEqual(sorted(found.groups[0].ids), [0, 2, 4, 6, 8])
+            self.assertEqual(photos.index.ids(where="group = 1").tolist(), [0, 2, 4, 6, 8])
+            self.assertIn(found.groups[0].medoid, found.groups[0].ids)
+            self.assertEqual(photos.add_rows(rows[-2:-1]).n_grouped, 1)
+            self.assertEqual(len(photos.groups(all=True, least=9, where="id < 50").groups), 5)
+            with self.assertRaisesRegex(kith.Error, "the error is 2; wanted more than 0 and less than 1"):
+                photos.groups(error=2)
+            with self.assertRaises(kith.Stopped):
+                photos.groups(progress=lambda done, n: True)
+
     def test_measured_again(self) -> None:
         kith.synth(self.path("glyphs"), n_classes=12, n_images=14, side=32)
         kith.synth(self.path("more"), n_classes=4, n_images=5, side=32, seed=2)
