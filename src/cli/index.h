@@ -6,6 +6,7 @@
 #include "kith/collection.h"
 #include "kith/data.h"
 #include "kith/model.h"
+#include "kith/names.h"
 
 /* What the command was told. */
 typedef struct index_request {
@@ -24,7 +25,9 @@ typedef struct index_request {
     /* for one that is there */
     cli_list remove;
     const char *calibrate; /* a data set */
-    bool force, json;
+    kith_names_form names_form;
+    const char *names_to; /* where names are written; NULL: beside the photos */
+    bool force, json, copy;
 } index_request;
 
 /* ---- what is done ---- */
@@ -41,6 +44,8 @@ kith_status index_show(const index_request *request, kith_error *err);
 kith_status index_compact(const index_request *request, kith_error *err);
 kith_status index_check(const index_request *request, kith_error *err);
 kith_status index_calibrate(const index_request *request, kith_error *err);
+/* --names and its like: write the names for other programs. */
+kith_status index_names(const index_request *request, kith_error *err);
 
 /* Open the index that is there, with what was said of its model. */
 kith_status index_open(const index_request *request, kith_index_mode mode, kith_collection **ret_collection,

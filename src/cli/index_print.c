@@ -39,6 +39,7 @@ static void put_report(kith_json *json, const kith_sync_report *r) {
     put_int(json, "removed", r->n_removed);
     put_int(json, "left_out", r->n_excluded);
     put_int(json, "relabelled", r->n_relabelled);
+    put_int(json, "names_kept", r->n_names_kept);
     put_int(json, "unreadable", r->n_bad);
     kith_json_key(json, "unreadable_files");
     kith_json_array_begin(json);
@@ -100,10 +101,15 @@ static void print_report(const kith_sync_report *r) {
     const struct {
         const char *word;
         int64_t n;
-    } parts[] = {{"added", r->n_added},     {"changed", r->n_changed},
-                 {"moved", r->n_moved},     {"relabelled", r->n_relabelled},
-                 {"touched", r->n_touched}, {"removed", r->n_removed},
-                 {"as before", r->n_same},  {"left out (removed by hand)", r->n_excluded}};
+    } parts[] = {{"added", r->n_added},
+                 {"changed", r->n_changed},
+                 {"moved", r->n_moved},
+                 {"relabelled", r->n_relabelled},
+                 {"touched", r->n_touched},
+                 {"removed", r->n_removed},
+                 {"as before", r->n_same},
+                 {"left out (removed by hand)", r->n_excluded},
+                 {"keep the name that was decided", r->n_names_kept}};
     const char *between = "; ";
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].n == 0) continue;

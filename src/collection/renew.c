@@ -11,6 +11,7 @@
 #include "base/atomic.h"
 #include "base/path.h"
 #include "collection/collection.h"
+#include "collection/names.h"
 #include "collection/remember.h"
 #include "io/file.h"
 #include "search/files/manifest.h"
@@ -36,12 +37,21 @@ static kith_status find_places(renewal *r, const char *path, kith_error *err) {
     return ki_path_print(&r->aside, err, "%.*s/.%s.renewed", (int)(slash - whole), whole, slash + 1);
 }
 
+/* None, or those that decisions about names have made. */
+static bool has_own_columns(const kith_index *index) {
+    const char *name;
+    for (int64_t i = 0; (name = kith_index_column(index, i).name); i++) {
+        if (strcmp(name, KI_NAMED_BY) != 0 && strcmp(name, KI_NAMED_KIND) != 0) return false;
+    }
+    return true;
+}
+
 static kith_status open_old(renewal *r, kith_error *err) {
     KITH_OPTIONS(kith_collection_open_options, how);
     how.mode = KITH_INDEX_WRITE; /* nobody else changes it meanwhile */
     KI_TRY(kith_collection_open(r->path.s, &how, &r->old, err));
     KI_TRY(kith_collection_info_get(r->old, &r->info, err));
-    if (r->info.n_sources > 0 && r->info.index.n_columns == 0) return KITH_OK;
+    if (r->info.n_sources > 0 && has_own_columns(r->old->index)) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "%s was not made from images alone, so they cannot be embedded anew",
             r->path.s);
     return ki_hint(err, KITH_EINVAL, "make another index");
@@ -164,6 +174,8 @@ kith_status kith_collection_renew(const char *path, const kith_model_options *mo
         status = ki_fail(err, KITH_EFORMAT, "no image could be read; the index stays as it was");
         goto done;
     }
+    KI_CHECK(ki_decisions_carry(r.old->index, r.new->index, err));
+    KI_CHECK(kith_index_commit(r.new->index, NULL, err));
     status = swap(&r, err);
 done:
     kith_collection_free(r.new);

@@ -1,6 +1,9 @@
 /* New and changed files through the network, and into the index. */
+#include <stdlib.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "collection/names.h"
 #include "collection/sync_parts.h"
 
 enum { PART = 512 };                      /* images embedded and added at a time: what a stop loses at most */
@@ -25,17 +28,74 @@ static kith_status name_bad(ki_sync *s, const kith_vectors *vectors, kith_error 
     return KITH_OK;
 }
 
+/* Photos that were changed, and whose name somebody decided: the new items have it, too. */
+typedef struct kept_names {
+    kith_index_item *before; /* [n] */
+    int64_t *row;            /* [n] of the new item among those that are added */
+    int64_t n;
+} kept_names;
+
+static kith_status keep_name(kept_names *k, const ki_sync *s, int64_t id, int64_t row, kith_index_item *item,
+                             kith_error *err) {
+    if (!ki_decisions_has(s->decided, s->n_decided, id)) return KITH_OK;
+    kith_index_item *before = &k->before[k->n];
+    KI_TRY(kith_index_item_get(s->index, id, before, err));
+    k->row[k->n++] = row;
+    item->label = before->label;
+    item->values = before->values;
+    s->report->n_names_kept++;
+    return KITH_OK;
+}
+
+static int by_id(const void *a, const void *b) {
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Decisions about them are about the new items. */
+static kith_status follow_names(const kept_names *k, ki_sync *s, const int64_t *ids, kith_error *err) {
+    int64_t *pairs = NULL, n = k->n;
+    kith_status status;
+    if (n == 0) return KITH_OK;
+    KI_TRY(ki_alloc_or(&pairs, (size_t)n, 4 * sizeof *pairs, "ids", err));
+    int64_t *from = pairs + 2 * n, *to = pairs + 3 * n;
+    for (int64_t i = 0; i < n; i++) {
+        pairs[2 * i] = k->before[i].id;
+        pairs[2 * i + 1] = ids[k->row[i]];
+    }
+    qsort(pairs, (size_t)n, 2 * sizeof *pairs, by_id);
+    for (int64_t i = 0; i < n; i++) {
+        from[i] = pairs[2 * i];
+        to[i] = pairs[2 * i + 1];
+    }
+    status = ki_decisions_follow(s->index, from, to, n, err);
+    ki_free(pairs);
+    return status;
+}
+
+static void drop_names(kept_names *k) {
+    for (int64_t i = 0; k->before && i < k->n; i++) kith_index_item_release(&k->before[i]);
+    ki_free(k->before);
+    ki_free(k->row);
+}
+
 /* Add what could be read; what these files were before goes, also where one cannot be read any more. */
 static kith_status replace(ki_sync *s, const int64_t *part, int64_t n, kith_vectors *vectors,
                            kith_error *err) {
     kith_status status = KITH_OK;
     const int64_t n_read = kith_vectors_count(vectors), *number = kith_vectors_items(vectors);
     kith_index_item *items = NULL;
+    int64_t *ids = NULL;
+    kept_names kept = {0};
     kith_array rows;
-    KI_TRY(ki_alloc_or(&items, (size_t)n_read, sizeof *items, "items", err));
+    KI_CHECK(ki_alloc_or(&items, (size_t)n_read, sizeof *items, "items", err));
+    KI_CHECK(ki_alloc_or(&ids, (size_t)n_read, sizeof *ids, "items", err));
+    KI_CHECK(ki_zalloc_or(&kept.before, (size_t)n_read, sizeof *kept.before, "items", err));
+    KI_CHECK(ki_zalloc_or(&kept.row, (size_t)n_read, sizeof *kept.row, "items", err));
     for (int64_t k = 0, at = 0; k < n_read; k++, at++) {
         while (s->file[part[at]].item != number[k]) at++; /* those between could not be read */
         items[k] = ki_sync_item(s, part[at]);
+        KI_CHECK(keep_name(&kept, s, s->file[part[at]].old, k, &items[k], err));
         s->report->n_changed += s->file[part[at]].old >= 0;
         s->report->n_added += s->file[part[at]].old < 0;
     }
@@ -47,8 +107,11 @@ static kith_status replace(ki_sync *s, const int64_t *part, int64_t n, kith_vect
     KI_CHECK(kith_vectors_array(vectors, &rows, err));
     rows.dim[1] = kith_model_dim(s->model); /* of any tap's shape */
     rows.n_dims = 2;
-    KI_CHECK(kith_index_add(s->index, &rows, items, NULL, err));
+    KI_CHECK(kith_index_add(s->index, &rows, items, ids, err));
+    status = follow_names(&kept, s, ids, err);
 done:
+    drop_names(&kept);
+    ki_free(ids);
     ki_free(items);
     return status;
 }

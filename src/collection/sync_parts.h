@@ -30,6 +30,7 @@ typedef struct ki_sync {
     int64_t *todo, n_todo, n_done; /* files to embed */
     double committed;              /* when */
     int64_t n_pending;             /* embedded since then */
+    int64_t *decided, n_decided;   /* items whose name was decided: it stays (names.h) */
 } ki_sync;
 
 /* What the index is to know of a file. */

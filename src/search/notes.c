@@ -22,6 +22,9 @@ const ki_note_type ki_note_types[KI_N_NOTES] = {
     [KI_NOTE_VIEWS] = {"views", KI_NOTE_IS_NUMBER, false},
     [KI_NOTE_MEASURED] = {"measured", KI_NOTE_IS_TEXT, false},
     [KI_NOTE_PLACE] = {"place", KI_NOTE_IS_PATH, false},
+    [KI_NOTE_NAMES] = {"names", KI_NOTE_IS_TEXT, false},
+    [KI_NOTE_NAMES_REJECTED] = {"names_rejected", KI_NOTE_IS_TEXT, false},
+    [KI_NOTE_NAMES_APART] = {"names_apart", KI_NOTE_IS_TEXT, false},
 };
 
 ki_note ki_note_named(const char *name) {

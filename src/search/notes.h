@@ -24,6 +24,9 @@ typedef enum ki_note {
     KI_NOTE_MEASURED, /* of an index whose false-match rates come from its own labels: how many items it had
                          then, and an id that none of them had reached: "400 512" */
     KI_NOTE_PLACE,    /* where the index itself lay when it was first committed */
+    KI_NOTE_NAMES,    /* decisions about names, and what was rejected (collection/names.h) */
+    KI_NOTE_NAMES_REJECTED,
+    KI_NOTE_NAMES_APART,
     KI_N_NOTES
 } ki_note;
 
