@@ -127,7 +127,8 @@ typedef struct kith_names {
     void *memory;
 } kith_names;
 
-KITH_API kith_status kith_collection_names(kith_collection *collection, kith_names *ret_names,
+/* Other threads may search meanwhile, and ask for names, too, if the collection was opened for reading. */
+KITH_API kith_status kith_collection_names(const kith_collection *collection, kith_names *ret_names,
                                            kith_error *err);
 KITH_API void kith_names_release(kith_names *names); /* fine on a zeroed struct */
 
@@ -160,7 +161,7 @@ typedef struct kith_names_report {
 
 /* Write the names. A file takes the place of an old one as a whole. KITH_EINVAL for FOLDERS: the folder is there and not empty. KITH_EIO: it
  * cannot be written; sidecars and photos that were written before stay. ret_report may be NULL. */
-KITH_API kith_status kith_names_export(kith_collection *collection, const kith_names_options *options,
+KITH_API kith_status kith_names_export(const kith_collection *collection, const kith_names_options *options,
                                        kith_names_report *ret_report, kith_error *err);
 
 #ifdef __cplusplus

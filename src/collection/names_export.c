@@ -81,7 +81,7 @@ typedef struct folder {
 } folder;
 
 typedef struct exporting {
-    kith_collection *collection;
+    const kith_collection *collection;
     const kith_names_options *o;
     kith_names_report report;
     ki_arena arena;
@@ -337,11 +337,11 @@ static kith_status run(exporting *x) {
     }
 }
 
-kith_status kith_names_export(kith_collection *collection, const kith_names_options *options,
+kith_status kith_names_export(const kith_collection *collection, const kith_names_options *options,
                               kith_names_report *ret_report, kith_error *err) {
     KI_NEED(err, collection);
     KI_OPTIONS_TAKE(kith_names_options, o, options, err);
-    KI_TRY(ki_collection_ready(collection, err));
+    KI_TRY(ki_collection_has_index(collection, err));
     if (!o.to && o.form != KITH_NAMES_XMP)
         return ki_fail(err, KITH_EINVAL, "no file or folder is named to write to");
     exporting x = {.collection = collection, .o = &o, .err = err};

@@ -120,11 +120,11 @@ static kith_status list_all(listing *l, const kith_index *index, kith_names *ret
     return list_decisions(l, ret, err);
 }
 
-kith_status kith_collection_names(kith_collection *collection, kith_names *ret_names, kith_error *err) {
+kith_status kith_collection_names(const kith_collection *collection, kith_names *ret_names, kith_error *err) {
     KI_NEED(err, collection, ret_names);
     listing *l = NULL;
     kith_names names = {0};
-    KI_TRY(ki_collection_ready(collection, err));
+    KI_TRY(ki_collection_has_index(collection, err));
     KI_TRY(ki_zalloc_or(&l, 1, sizeof *l, "names", err));
     names.memory = l;
     const kith_status status = list_all(l, collection->index, &names, err);

@@ -28,7 +28,7 @@ typedef struct shared_model {
 struct ki_catalogs {
     const char *path;
     kith_model_options options;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock, refreshing;
     entry *now;
 };
 
@@ -164,6 +164,7 @@ kith_status ki_catalogs_new(const char *path, const kith_model_options *options,
     c->path = path;
     c->options = *options;
     pthread_mutex_init(&c->lock, NULL);
+    pthread_mutex_init(&c->refreshing, NULL);
     const kith_status status = open_entry(c, &c->now, err);
     if (status == KITH_OK)
         *ret = c;
@@ -176,10 +177,11 @@ void ki_catalogs_free(ki_catalogs *c) {
     if (!c) return;
     if (c->now) drop_entry(c->now);
     pthread_mutex_destroy(&c->lock);
+    pthread_mutex_destroy(&c->refreshing);
     ki_free(c);
 }
 
-kith_status ki_catalogs_refresh(ki_catalogs *c, bool *ret_is_new, kith_error *err) {
+static kith_status refresh(ki_catalogs *c, bool *ret_is_new, kith_error *err) {
     bool is_current = true;
     entry *opened = NULL;
     *ret_is_new = false;
@@ -193,6 +195,13 @@ kith_status ki_catalogs_refresh(ki_catalogs *c, bool *ret_is_new, kith_error *er
     pthread_mutex_unlock(&c->lock);
     *ret_is_new = true;
     return KITH_OK;
+}
+
+kith_status ki_catalogs_refresh(ki_catalogs *c, bool *ret_is_new, kith_error *err) {
+    pthread_mutex_lock(&c->refreshing);
+    const kith_status status = refresh(c, ret_is_new, err);
+    pthread_mutex_unlock(&c->refreshing);
+    return status;
 }
 
 const char *ki_catalog_shown(const ki_catalog *catalog, const char *path) {
