@@ -215,7 +215,12 @@ static void put_images(kith_json *json) {
 }
 
 static void put_ids(kith_json *json) { ki_schema_type(json, "[]integer"); }
-static void put_was(kith_json *json) { ki_schema_type(json, "[]string?"); }
+static void put_was(kith_json *json) {
+    put(json, "type", "array");
+    begin(json, "items");
+    ki_schema_type(json, "string?");
+    end(json);
+}
 
 static void put_schemas(kith_json *json) {
     static const ki_schema_tree decide_trees[] = {{"ids", false, put_ids}, {"was", false, put_was}, {0}};

@@ -10,8 +10,8 @@
 #include "collection/names.h"
 #include "search/index_handle.h"
 
-enum { N_NEAR = 8, N_NAMED = 12 };
-/* Photos are taken together when so few pairs of different things look as similar. Without a curve: when each is the other's nearest. */
+enum { N_MUTUAL = 2, N_NAMED = 12 };
+/* Photos are taken together when so few pairs of different things look as similar. */
 static const double TOGETHER = 1e-3;
 
 /* Everything that is known while a queue is made. */
@@ -70,7 +70,7 @@ static kith_status find_neighbours(making *m, const char *where, kith_error *err
     KI_TRY(kith_array_init(KITH_F32, 2, (int64_t[]){m->n, m->catalog->info.dim}, &m->rows, err));
     KI_TRY(kith_index_vectors(m->index, m->ids, m->n, m->rows.data, err));
     o.self = m->ids;
-    o.k = N_NEAR;
+    o.k = N_MUTUAL;
     KI_TRY(kith_index_search(m->index, &m->rows, &o, &m->near, err));
     o.k = N_NAMED;
     o.where = where;
@@ -121,20 +121,23 @@ static void join(making *m, int64_t i, int64_t k) {
     m->size[to] += m->size[from];
 }
 
-static bool is_nearest(const making *m, int64_t of, int64_t id) {
-    return m->near.begin[of] < m->near.begin[of + 1] && m->near.hits[m->near.begin[of]].id == id;
+/* Is the one of `id` among the nearest of the other? */
+static bool is_near(const making *m, int64_t of, int64_t id) {
+    for (int64_t h = m->near.begin[of]; h < m->near.begin[of + 1] && h < m->near.begin[of] + N_MUTUAL; h++) {
+        if (m->near.hits[h].id == id) return true;
+    }
+    return false;
 }
 
+/* Each is among the nearest of the other, and few pairs of different things look as similar, where that is known. */
 static void group_by_likeness(making *m) {
     const kith_calibration *curve = kith_index_calibration(m->index);
     for (int64_t i = 0; i < m->n; i++) {
-        for (int64_t h = m->near.begin[i]; h < m->near.begin[i + 1]; h++) {
+        for (int64_t h = m->near.begin[i]; h < m->near.begin[i + 1] && h < m->near.begin[i] + N_MUTUAL; h++) {
             const kith_hit *hit = &m->near.hits[h];
             const int64_t k = place_of(m, hit->id);
-            if (k < 0) continue;
-            const bool is_alike = curve ? kith_calibration_false_match_rate(curve, hit->score) <= TOGETHER
-                                        : h == m->near.begin[i] && is_nearest(m, k, m->ids[i]);
-            if (is_alike) join(m, i, k);
+            if (k < 0 || !is_near(m, k, m->ids[i])) continue;
+            if (!curve || kith_calibration_false_match_rate(curve, hit->score) <= TOGETHER) join(m, i, k);
         }
     }
 }
