@@ -28,6 +28,7 @@
 #include "kith/objective.h"
 #include "kith/photos.h"
 #include "kith/pull.h"
+#include "kith/reliability.h"
 #include "kith/report.h"
 #include "kith/rerank.h"
 #include "kith/status.h"

@@ -2,7 +2,7 @@
 """What kith train PHOTOS finds, beside the pretrained model and recipes/photos.yaml, on folders of photos.
 
     python3 research/photos/auto.py --out runs/photos --cub data/CUB_200_2011 --omniglot data/omniglot \\
-        [--folder flowers=data/flowers ...] [--minutes 1,5] [--draws 3] [--only cub-30,omniglot] [--no-recipe] [--half]
+        [--folder flowers=data/flowers ...] [--minutes 1,5] [--draws 3] [--only cub-30,omniglot] [--no-recipe] [--no-auto] [--half]
 
 Folders: 30 and 100 kinds of birds (cub-30, cub-100), 100 characters (omniglot), and those of --folder, each a folder of one folder for each class (at
 most 100 classes of it). A draw is other classes and another third of them for the test. All models are judged on the same test photos of the draw, with
@@ -183,7 +183,7 @@ def measure(args, name, number, n_classes, photos):
     os.makedirs(out, exist_ok=True)
     folder = draw(out, number, n_classes, photos, "")
     found = {"general": judge(args, out, "general", "general", folder)}
-    for minutes in args.minutes:
+    for minutes in args.minutes if not args.no_auto else ():
         print("%s, draw %d: kith train PHOTOS --minutes %g" % (name, number, minutes), file=sys.stderr)
         found["auto-%g" % minutes] = auto(args, out, folder, minutes)
     if not args.no_recipe:
@@ -271,6 +271,7 @@ def main():
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--only")
     parser.add_argument("--no-recipe", action="store_true")
+    parser.add_argument("--no-auto", action="store_true", help="only what the search is compared with")
     parser.add_argument("--half", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--kith", default=os.path.join(ROOT, "build", "kith"))

@@ -1,4 +1,4 @@
-/* What is known of a hit: its item, its false-match rate, its picture; as a struct and as JSON. */
+/* What is known of a hit: its item, its false-match rate, the chance that it is wrong, its picture; as a struct and as JSON. */
 #include <math.h>
 #include <string.h>
 
@@ -69,6 +69,20 @@ void ki_item_write(const kith_collection *c, const kith_index_item *item, bool h
     kith_json_bool(json, has_picture);
 }
 
+static void write_error_rate(const kith_found_hit *hit, kith_json *json) {
+    kith_json_key(json, "error_rate");
+    kith_json_real(json, hit->error_rate);
+    kith_json_key(json, "error_rate_interval");
+    if (isnan(hit->error_rate)) {
+        kith_json_null(json);
+        return;
+    }
+    kith_json_array_begin(json);
+    kith_json_real(json, hit->error_rate_low);
+    kith_json_real(json, hit->error_rate_high);
+    kith_json_array_end(json);
+}
+
 void kith_found_write(const kith_collection *collection, const kith_found *found, kith_json *json) {
     if (!collection || !found || !json) return;
     kith_json_key(json, "n_allowed");
@@ -86,6 +100,7 @@ void kith_found_write(const kith_collection *collection, const kith_found *found
         kith_json_real32(json, (float)hit->score);
         kith_json_key(json, "false_match_rate");
         kith_json_real(json, hit->false_match_rate);
+        write_error_rate(hit, json);
         ki_item_write(collection, &hit->item, hit->picture != NULL, json);
         kith_json_object_end(json);
     }

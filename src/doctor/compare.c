@@ -193,7 +193,7 @@ kith_status ki_doctor_compare(ki_doctor *d, kith_error *err) {
     }
     if (c.n < 2) goto done;
     KI_CHECK(find_suspects(&c, err));
-    if (o->near <= 1 && !d->set->rows) status = find_near(&c, err);
+    if (o->near <= 1 && (d->are_pictures || !d->set->rows)) status = find_near(&c, err);
 done:
     kith_vectors_free(c.made);
     kith_model_free(c.model);

@@ -21,6 +21,7 @@ const ki_note_type ki_note_types[KI_N_NOTES] = {
     [KI_NOTE_SIDE] = {"side", KI_NOTE_IS_NUMBER, false},
     [KI_NOTE_VIEWS] = {"views", KI_NOTE_IS_NUMBER, false},
     [KI_NOTE_MEASURED] = {"measured", KI_NOTE_IS_TEXT, false},
+    [KI_NOTE_RELIABILITY] = {"reliability", KI_NOTE_IS_TEXT, false},
     [KI_NOTE_PLACE] = {"place", KI_NOTE_IS_PATH, false},
     [KI_NOTE_NAMES] = {"names", KI_NOTE_IS_TEXT, false},
     [KI_NOTE_NAMES_REJECTED] = {"names_rejected", KI_NOTE_IS_TEXT, false},

@@ -11,8 +11,8 @@ extern "C" {
 
 /* Write an answer into the object that was begun:
  *
- *     "n_allowed": 16, "is_exact": true, "hits": [{"id": 6, "score": 0.9, "false_match_rate": 0.01, "label": "oak",
- *         "path": "photos/oak/1.jpg", "values": {"year": 2020}, "image": true}, …]
+ *     "n_allowed": 16, "is_exact": true, "hits": [{"id": 6, "score": 0.9, "false_match_rate": 0.01, "error_rate": 0.07,
+ *         "error_rate_interval": [0.05, 0.1], "label": "oak", "path": "photos/oak/1.jpg", "values": {"year": 2020}, "image": true}, …]
  *
  * `values` are those of the index's columns; `image` says whether the item has a picture that is a file. */
 KITH_API void kith_found_write(const kith_collection *collection, const kith_found *found, kith_json *json);
