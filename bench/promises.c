@@ -227,8 +227,12 @@ static void run(const data *d, int number, outcome *out) {
     }
     keep_promises(t);
     if (number == 0)
-        printf("weights of score, rank, margin: %.3g %.3g %.3g; %lld queries with their label there\n",
-               t->r.weight[0], t->r.weight[1], t->r.weight[2], (long long)t->r.n_present);
+        printf(
+            "weights of score, rank, margin: %.3g %.3g %.3g; errors together: %.3g %.3g; %lld queries with "
+            "their "
+            "label there\n",
+            t->r.weight[0], t->r.weight[1], t->r.weight[2], t->r.together[0], t->r.together[1],
+            (long long)t->r.n_present);
     kith_gallery_free(gallery);
     ki_trials_release(&trials);
     free(rows.data);

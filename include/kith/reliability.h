@@ -8,6 +8,8 @@
 #ifndef KITH_RELIABILITY_H
 #define KITH_RELIABILITY_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kith/knn.h"
@@ -32,6 +34,8 @@ typedef struct kith_reliability {
     double evidence[KITH_RELIABILITY_KNOTS]; /* of a knot's hits on average, rising */
     /* Hits of a knot for each query: right ones, wrong ones, and those of things that are not there. */
     double right[KITH_RELIABILITY_KNOTS], wrong[KITH_RELIABILITY_KNOTS], absent[KITH_RELIABILITY_KNOTS];
+    double together
+        [2]; /* errors that come together, because photos of a thing are alike: of wrong and absent hits */
     /* The 95 % interval of the chance that a hit is wrong, by share and knot. */
     double low[KITH_RELIABILITY_SHARES][KITH_RELIABILITY_KNOTS];
     double high[KITH_RELIABILITY_SHARES][KITH_RELIABILITY_KNOTS];
@@ -70,6 +74,15 @@ KITH_API double kith_reliability_complete(const kith_reliability *reliability, d
 
 /* Queries without an error that it takes to promise a part, with 95 % confidence: 299 for 0.99. */
 KITH_API int64_t kith_reliability_needed(double part);
+
+/* Are these queries (top [n]: the score of the first hit of each, NaN where there is none) less like the items of the index than those that
+ * were measured (Kolmogorov and Smirnov, one-sided, p < 0.01)? Fewer than 20 cannot tell: false. *ret_unknown receives the least share
+ * of unknown things, `unknown` or more, that explains the scores, 1 at most; may be NULL. */
+KITH_API bool kith_reliability_is_unlike(const kith_reliability *reliability, const double *top, int64_t n,
+                                         double unknown, double *ret_unknown);
+
+/* A rate in words: "1 of 14", "1 of 250,000", "8 of 10". In buf, which is returned; "" when it is NaN. */
+KITH_API const char *kith_rate_words(double rate, char *buf, size_t bytes);
 
 /* Is this one: 1 to 128 knots in order, parts from 0 to 1, all finite? For readers of files. The line of the error says what is
  * wrong (KITH_EFORMAT). */

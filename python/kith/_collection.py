@@ -258,7 +258,8 @@ class Collection:
     def search(self, queries: Union[Query, Sequence[Query]], k: Optional[int] = 10, *, where: Optional[str] = None,
                same: Optional[float] = None, min_score: Optional[float] = None, rerank: str = "none", flips: bool = False,
                exact: bool = False, hide_duplicates: bool = False, offset: int = 0, keep_errors: bool = False,
-               device: Optional[str] = None, progress: Optional[Progress] = None) -> List[Answer]:
+               device: Optional[str] = None, progress: Optional[Progress] = None, unknown: float = 0.1,
+               precision: Optional[float] = None, complete: Optional[float] = None) -> List[Answer]:
         """One answer for each query, with its k nearest items (None: all).
 
         A query is a file, a decoded image (uint8 [h, w] or [h, w, 3], also of PIL), the bytes of a file, the id of an item, a vector
@@ -270,6 +271,10 @@ class Collection:
         as the mean with their mirror images. exact: compare every vector; device: where. hide_duplicates: of several hits with the
         same picture only the nearest. offset: leave out so many of the nearest. keep_errors: a query that fails has its error in
         its answer, unless all fail; else the first is raised.
+
+        unknown: the part of the queries that shows things the collection does not have, for Hit.error_rate. precision: of the first k
+        hits so many that at most the part 1 - precision of all is wrong; complete: so many that this part of the queries whose
+        thing is there gets a right one, both with 95 % confidence.
         """
         option = options("kith_ask_options")
         place = ffi.NULL if device is None else ffi.new("char[]", encode(device))
@@ -279,7 +284,8 @@ class Collection:
         with self._asks, self._asking.alone:
             index, known = self._index._open(), ffi.new("kith_index_info *")
             lib.kith_index_info_get(index, known)
-            asked = Requests(queries, known.dim, k, offset, where, same, min_score, rerank, flips, exact, hide_duplicates)
+            asked = Requests(queries, known.dim, k, offset, where, same, min_score, rerank, flips, exact, hide_duplicates,
+                             unknown, precision, complete)
             found = new_found(asked.n)
             if asked.n > 0:
                 work.call(lib.kith_collection_search, self._handle.get(), asked.c, asked.n, option, found)

@@ -47,6 +47,9 @@ class Hit:
     values: Dict[str, Value]
     #: Where its image lies; None: it has none that is a file.
     picture: Optional[str]
+    #: The chance that it is wrong, and its 95 % interval; None: not known.
+    error_rate: Optional[float] = None
+    error_rate_interval: Optional[Tuple[float, float]] = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Requests:
 
     def __init__(self, queries: Union[Query, Sequence[Query]], dim: int, k: Optional[int], offset: int, where: Optional[str],
                  same: Optional[float], min_score: Optional[float], rerank: str, flips: bool, exact: bool,
-                 hide_duplicates: bool) -> None:
+                 hide_duplicates: bool, unknown: float, precision: Optional[float], complete: Optional[float]) -> None:
         if rerank not in _RERANKS:
             raise ValueError(f"rerank is {rerank!r}; wanted one of {', '.join(_RERANKS)}")
         several: Sequence[Any] = queries if isinstance(queries, (list, tuple)) else [queries]
@@ -117,6 +120,9 @@ class Requests:
             one.k, one.offset, one.where = 2**63 - 1 if k is None else k, offset, expression
             one.same = math.nan if same is None else same
             one.min_score = math.nan if min_score is None else min_score
+            one.unknown = unknown
+            one.precision = math.nan if precision is None else precision
+            one.complete = math.nan if complete is None else complete
             one.rerank, one.flips, one.exact, one.hide_duplicates = _RERANKS[rerank], flips, exact, hide_duplicates
 
     def _keep(self, value: Any) -> Any:
@@ -179,7 +185,8 @@ def answer_of(c: Any, columns: Mapping[str, type], dim: int) -> Answer:
 def _hit(c: Any, columns: Mapping[str, type]) -> Hit:
     item = item_of(c.item, columns)
     return Hit(item.id, c.score, _number(c.false_match_rate), item.label, item.path, item.values,
-               None if c.picture == ffi.NULL else text(c.picture))
+               None if c.picture == ffi.NULL else text(c.picture), _number(c.error_rate),
+               None if math.isnan(c.error_rate) else (c.error_rate_low, c.error_rate_high))
 
 
 def _number(value: float) -> Optional[float]:

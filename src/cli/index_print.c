@@ -1,5 +1,6 @@
 /* What kith index says: one line about the index and what was done, or all of it as JSON. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/images.h"
@@ -48,6 +49,21 @@ static void put_report(kith_json *json, const kith_sync_report *r) {
     kith_json_object_end(json);
 }
 
+static void put_reliability(kith_json *json, kith_collection *collection) {
+    kith_error ignored;
+    kith_reliability *r = malloc(sizeof *r);
+    kith_json_key(json, "reliability");
+    if (r && kith_collection_reliability(collection, r, &ignored) == KITH_OK) {
+        kith_json_object_begin(json);
+        put_int(json, "trials", r->n_present);
+        put_int(json, "labels", r->n_labels);
+        kith_json_object_end(json);
+    } else {
+        kith_json_null(json);
+    }
+    free(r);
+}
+
 static void put_index(kith_json *json, const index_request *request, kith_collection *collection,
                       const kith_collection_info *of) {
     const kith_index_info info = of->index;
@@ -74,6 +90,7 @@ static void put_index(kith_json *json, const index_request *request, kith_collec
     kith_json_key(json, "calibrated");
     kith_json_bool(json, info.is_calibrated);
     put_text(json, "calibration_source", of->false_match_rates ? of->false_match_rates->source : NULL);
+    put_reliability(json, collection);
     kith_json_key(json, "columns");
     kith_json_object_begin(json);
     for (int64_t i = 0; i < info.n_columns; i++) {
@@ -187,7 +204,28 @@ static void print_false_match_rates(const kith_calibration *curve) {
                curve->source);
 }
 
-static void print_info(const kith_collection_info *of, const kith_index *index) {
+/* *ret NULL: not known. It is freed with free. */
+static void read_reliability(kith_collection *collection, kith_reliability **ret) {
+    kith_error ignored;
+    *ret = malloc(sizeof **ret);
+    if (*ret && kith_collection_reliability(collection, *ret, &ignored) == KITH_OK) return;
+    free(*ret);
+    *ret = NULL;
+}
+
+static void print_reliability(kith_collection *collection) {
+    kith_reliability *r = NULL;
+    read_reliability(collection, &r);
+    printf("%-12s", "wrong hits");
+    if (r)
+        printf("known: from %lld trials of %lld labels\n", (long long)r->n_present, (long long)r->n_labels);
+    else
+        puts("not known: takes 10 labels with two items each");
+    free(r);
+}
+
+static void print_info(const kith_collection_info *of, kith_collection *collection) {
+    const kith_index *index = kith_collection_index(collection);
     const kith_index_info info = of->index;
     printf("%-12s%lld", "items", (long long)info.n_items);
     if (info.n_removed > 0)
@@ -202,6 +240,7 @@ static void print_info(const kith_collection_info *of, const kith_index *index) 
     print_columns(index, info.n_columns);
     print_tier(&info);
     print_false_match_rates(of->false_match_rates);
+    print_reliability(collection);
     print_bytes("on disk", info.file_bytes);
     print_bytes("in memory", info.memory_bytes);
 }
@@ -214,7 +253,7 @@ kith_status index_show(const index_request *request, kith_error *err) {
     if (status == KITH_OK && request->json)
         status = print_json(request, collection, &of, NULL, err);
     else if (status == KITH_OK)
-        print_info(&of, kith_collection_index(collection));
+        print_info(&of, collection);
     kith_collection_free(collection);
     return status;
 }

@@ -78,10 +78,12 @@ void ki_error_rates_make(const kith_reliability *r, double unknown, ki_error_rat
     ki_reliability_pool(r->right, r->wrong, r->absent, odds, r->n, rate, mass);
     ret->n = r->n;
     memcpy(ret->evidence, r->evidence, sizeof ret->evidence);
+    /* Few hits without an error do not say that there is none: a sixth of what comes together counts on top, as in the median of
+     * what the number of errors may be (that of a Gamma distribution with e + 1/2 is about e + 1/6). */
+    const double more =
+        (r->together[0] / (double)r->n_present + odds * r->together[1] / (double)r->n_absent) / 6;
     for (int64_t k = r->n - 1; k >= 0; k--) {
-        /* n hits without an error: about one of n + 2 is wrong (Laplace). */
-        const double floor = 1 / (mass[k] * (double)r->n_present + 2);
-        least = fmax(least, fmax(rate[k], floor));
+        least = fmax(least, (rate[k] * mass[k] + more) / (mass[k] + more));
         ret->rate[k] = log_odds(least);
         ret->low[k] = fmin(at_share(r->low, b, k), ret->rate[k]);
         ret->high[k] = fmax(at_share(r->high, b, k), ret->rate[k]);
@@ -189,6 +191,7 @@ kith_status kith_reliability_check(const kith_reliability *reliability, kith_err
         if (!are_parts(r->low[s], r->n) || !are_parts(r->high[s], r->n) || !are_parts(r->wrong_most[s], r->n))
             wrong = "interval";
     }
+    if (!are_counts(r->together, 2)) wrong = "number of errors together";
     if (!are_parts(r->found_least, r->n)) wrong = "interval";
     if (!do_rise(r->top_present, KITH_RELIABILITY_TOPS) || !do_rise(r->top_absent, KITH_RELIABILITY_TOPS))
         wrong = "score";

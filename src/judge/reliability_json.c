@@ -20,7 +20,7 @@ typedef struct member {
     int64_t n, stride;
 } member;
 
-enum { N_MEMBERS = 11 };
+enum { N_MEMBERS = 12 };
 
 static void list_members(kith_reliability *r, member ret[N_MEMBERS]) {
     const int64_t n = r->n;
@@ -29,6 +29,7 @@ static void list_members(kith_reliability *r, member ret[N_MEMBERS]) {
                                        {"right", r->right, 1, n, N},
                                        {"wrong", r->wrong, 1, n, N},
                                        {"absent", r->absent, 1, n, N},
+                                       {"together", r->together, 1, 2, 0},
                                        {"low", r->low[0], KITH_RELIABILITY_SHARES, n, N},
                                        {"high", r->high[0], KITH_RELIABILITY_SHARES, n, N},
                                        {"wrong_most", r->wrong_most[0], KITH_RELIABILITY_SHARES, n, N},

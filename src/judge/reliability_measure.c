@@ -2,8 +2,8 @@
  *
  * Photos of one thing are alike, and so are their errors: intervals come from drawing labels, not photos (a Bayesian bootstrap: every
  * label weighs an exponential number). A bootstrap alone says "never" of what did not happen. So each draw adds one wrong hit
- * that weighs an exponential number too: of n hits without an error its 95 % quantile is 3 / n, the rule of three, and of e
- * independent errors it is that of a Gamma distribution with e + 1, Poisson's. */
+ * that weighs an exponential number too, times as many as come together: of n hits without an error its 95 % quantile is 3 / n, the rule of
+ * three, and of e independent errors it is that of a Gamma distribution with e + 1, Poisson's. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +163,28 @@ static kith_status find_gains(measurer *m, kith_error *err) {
     return KITH_OK;
 }
 
+/* How many errors come together: of a label's hits that speak for themselves as much as half of the right ones, seen from one of them. Where there
+ * are none, a query that goes wrong would have as many as it has right ones. */
+static kith_status find_together(measurer *m, kith_error *err) {
+    const int64_t n_labels = m->t->n_labels;
+    double all = 0, half = 0, per_query = 0, *errors = NULL;
+    int64_t middle = m->r->n - 1;
+    for (int64_t k = 0; k < m->r->n; k++) all += m->r->right[k];
+    for (; middle > 0 && half < all / 2; middle--) half += m->r->right[middle];
+    per_query = fmax(half, 1);
+    KI_TRY(ki_alloc_or(&errors, (size_t)n_labels, sizeof *errors, "labels", err));
+    for (int kind = KI_HIT_WRONG; kind <= KI_HIT_ABSENT; kind++) {
+        double sum = 0, squares = 0;
+        for (int64_t l = 0; l < n_labels; l++) errors[l] = 0;
+        for (int64_t i = 0; i < m->n_hits; i++)
+            errors[m->hits[i].label] += m->hits[i].kind == kind && m->knot[i] > middle;
+        for (int64_t l = 0; l < n_labels; l++) sum += errors[l], squares += errors[l] * errors[l];
+        m->r->together[kind - KI_HIT_WRONG] = sum > 0 ? squares / sum : per_query;
+    }
+    ki_free(errors);
+    return KITH_OK;
+}
+
 static void count_all(measurer *m) {
     counts c;
     kith_reliability *r = m->r;
@@ -182,12 +204,14 @@ static void draw(measurer *m, int d) {
     double rate[N], mass[N];
     const int64_t n = m->r->n;
     ki_rng rng = ki_rng_at(SEED, KI_RNG_BOOTSTRAP, (uint32_t)d, 0);
-    const double unit = 1 / (double)m->r->n_present, more = unit * exponential(&rng),
-                 less = unit * exponential(&rng);
+    const double some[2] = {exponential(&rng) * m->r->together[0] / (double)m->r->n_present,
+                            exponential(&rng) * m->r->together[1] / (double)m->r->n_absent};
+    const double less = exponential(&rng) / (double)m->r->n_present;
     for (int64_t l = 0; l < m->t->n_labels; l++) m->weight[l] = exponential(&rng);
     count(m, &c);
     for (int s = 0; s < N_SHARES; s++) {
         const double odds = ki_reliability_shares[s] / (1 - ki_reliability_shares[s]);
+        const double more = some[0] + odds * some[1];
         double wrong = 0, right = 0;
         ki_reliability_pool(c.kind[0], c.kind[1], c.kind[2], odds, n, rate, mass);
         for (int64_t k = n - 1; k >= 0; k--) {
@@ -253,6 +277,7 @@ static kith_status run(measurer *m, kith_error *err) {
     KI_TRY(place(m, err));
     KI_TRY(find_gains(m, err));
     count_all(m);
+    KI_TRY(find_together(m, err));
     KI_TRY(draw_all(m, err));
     top_scores(m, t->with, true, r->top_present);
     top_scores(m, t->without, false, r->top_absent);

@@ -19,13 +19,13 @@ typedef enum ki_note {
     KI_NOTE_POOL,
     KI_NOTE_TAP,
     KI_NOTE_RESIZE,
-    KI_NOTE_SIDE,     /* of the model's input, in pixels */
-    KI_NOTE_VIEWS,    /* of every image */
-    KI_NOTE_MEASURED, /* of an index that was measured on its own labels: how many items it had
+    KI_NOTE_SIDE,        /* of the model's input, in pixels */
+    KI_NOTE_VIEWS,       /* of every image */
+    KI_NOTE_MEASURED,    /* of an index that was measured on its own labels: how many items it had
                          then, and an id that none of them had reached: "400 512" */
     KI_NOTE_RELIABILITY, /* how often its hits are wrong, as JSON; "": its labels are too few */
-    KI_NOTE_PLACE,    /* where the index itself lay when it was first committed */
-    KI_NOTE_NAMES,    /* decisions about names, and what was rejected (collection/names.h) */
+    KI_NOTE_PLACE,       /* where the index itself lay when it was first committed */
+    KI_NOTE_NAMES,       /* decisions about names, and what was rejected (collection/names.h) */
     KI_NOTE_NAMES_REJECTED,
     KI_NOTE_NAMES_APART,
     KI_N_NOTES

@@ -402,7 +402,7 @@ static void test_killed(void **state) {
 static void multiply(kith_collection *c) {
     kith_error err;
     kith_index *index = kith_collection_index(c);
-    const char *line = strstr(strchr(kith_index_note(index, "names"), '\n'), ",\"at\"");
+    const char *line = strstr(strchr(kith_index_note(index, "names"), '\n'), ", \"at\"");
     const size_t n_line = strcspn(line, "\n");
     char *text = malloc((n_line + 32) * KITH_NAMES_KEPT + 128);
     int at = sprintf(text, "{\"made\":%d,\"checked\":%d,\"wrong\":0}\n", KITH_NAMES_KEPT, KITH_NAMES_KEPT);

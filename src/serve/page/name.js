@@ -115,9 +115,8 @@ class Naming {
 
   // The photos that are left of a group are a question of their own.
   leave(rest) {
-    const { proposal, score, evidence, false_match_rate } = this.now;
-    this.questions.shift();
-    if (rest.length > 0) this.questions.unshift({ items: rest, proposal, score, evidence, false_match_rate });
+    const before = this.questions.shift();
+    if (rest.length > 0) this.questions.unshift({ ...before, items: rest, out: null });
     this.questions.unshift(null);
     this.next();
   }
@@ -287,14 +286,14 @@ class Naming {
       this.showEnd();
       return;
     }
-    const { items, proposal, evidence, false_match_rate: rate } = this.now;
+    const { items, proposal } = this.now;
     const isGroup = items.length > 1;
     const ask = proposal ? (isGroup ? `Are these ${proposal}?` : `Is this ${proposal}?`)
       : isGroup ? `Who or what is on these ${items.length} photos?` : 'Who or what is this?';
     const title = h('h2', { class: 'ask', tabindex: '-1' }, h('bdi', {}, ask));
     this.stage.replaceChildren(title, h('div', { class: 'both' },
       h('ul', { class: isGroup ? 'photos' : 'photos one', 'aria-label': 'Photos' }, items.map((item) => this.photo(item, isGroup))),
-      h('div', { class: 'side' }, proposal && this.why(proposal, evidence, rate), this.form(), this.acts(proposal))));
+      h('div', { class: 'side' }, proposal && this.why(this.now), this.form(), this.acts(proposal))));
     title.focus({ preventScroll: true });
     say(ask);
     for (const item of this.questions[1]?.items.slice(0, 6) ?? [])
@@ -335,11 +334,12 @@ class Naming {
     return frame;
   }
 
-  why(proposal, evidence, rate) {
+  why({ proposal, evidence, false_match_rate: rate, error_rate: error, error_rate_interval: range }) {
     return h('div', { class: 'side' }, h('ul', { class: 'evidence', 'aria-label': `Photos of ${proposal}` },
       evidence.map((item) => h('li', { title: item.path }, thumb(item)))),
     h('p', { class: 'quiet' }, `The nearest photos named ${proposal}. `,
-      typeof rate === 'number' && `${percent(rate)} of pairs of different things look at least this similar. `,
+      typeof error === 'number' ? `About ${oneOf(error)} proposals like this is wrong (${oneOf(range[0])} to ${oneOf(range[1])}). `
+        : typeof rate === 'number' && `${percent(rate)} of pairs of different things look at least this similar. `,
       `${rateText(this.naming)}.`));
   }
 

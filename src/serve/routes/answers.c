@@ -47,6 +47,8 @@ static const ki_schema_field hit[] = {
     {"score", "number", "by the index's metric", false},
     {"false_match_rate", "number?",
      "how often different things look this similar; null: the index has no curve", false},
+    {"error_rate", "number?", "the chance that it is wrong; null: not known", false},
+    {"error_rate_interval", "[2]number?", "its 95 % interval", false},
     {0}};
 
 static const ki_schema_field found[] = {{"n_allowed", "integer", "items that may be found", false},
@@ -133,6 +135,9 @@ static const ki_schema_field question[] = {
     {"proposal", "string?", "the name of the nearest photos that have one", false},
     {"score", "number?", "of the nearest one", false},
     {"false_match_rate", "number?", "how often different things look this similar", false},
+    {"error_rate", "number?", "the chance that the proposal is wrong; of a group, for its surest photo",
+     false},
+    {"error_rate_interval", "[2]number?", "its 95 % interval", false},
     {"evidence", "[]Item", "the nearest photos with that name", false},
     {0}};
 

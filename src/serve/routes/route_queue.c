@@ -49,6 +49,17 @@ static kith_status put_question(kith_json *json, const ki_catalog *c, const ki_n
     kith_json_real(json, q->proposal ? q->score : (double)NAN);
     kith_json_key(json, "false_match_rate");
     kith_json_real(json, rate);
+    kith_json_key(json, "error_rate");
+    kith_json_real(json, q->proposal ? q->error_rate : (double)NAN);
+    kith_json_key(json, "error_rate_interval");
+    if (!q->proposal || isnan(q->error_rate)) {
+        kith_json_null(json);
+    } else {
+        kith_json_array_begin(json);
+        kith_json_real(json, q->error_rate_low);
+        kith_json_real(json, q->error_rate_high);
+        kith_json_array_end(json);
+    }
     KI_TRY(put_items(json, c, "evidence", q->evidence, q->n_evidence, err));
     kith_json_object_end(json);
     return KITH_OK;

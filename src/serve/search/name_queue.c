@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "collection/names.h"
+#include "collection/reliable.h"
 #include "search/index_handle.h"
 
 enum { N_MUTUAL = 2, N_NAMED = 12 };
@@ -21,12 +22,13 @@ typedef struct making {
     ki_name_queue *queue;
     const char *unnamed;
     ki_decisions noted;
-    int64_t *ids, n;       /* that are looked at */
-    int64_t *parent;       /* [n] of the groups */
-    int64_t *size;         /* [n] of the group that this leads */
-    kith_array rows;       /* their vectors */
-    kith_hits near, named; /* neighbours of each: any, and those with a name */
-    const char **labels;   /* of the hits of `named` */
+    int64_t *ids, n;               /* that are looked at */
+    int64_t *parent;               /* [n] of the groups */
+    int64_t *size;                 /* [n] of the group that this leads */
+    kith_array rows;               /* their vectors */
+    kith_hits near, named;         /* neighbours of each: any, and those with a name */
+    const char **labels;           /* of the hits of `named` */
+    kith_reliability *reliability; /* NULL: nothing is known of errors */
 } making;
 
 static double sign_of(const making *m) { return m->catalog->info.metric == KITH_SQEUCLIDEAN ? -1 : 1; }
@@ -200,9 +202,27 @@ static bool is_rejected(const making *m, const ki_name_question *q, const char *
     return false;
 }
 
+/* How often such a hit is wrong: the first named neighbour of a photo, by its lead over the next one with another name. */
+static void tell_error(const making *m, int64_t at, ki_name_question *q) {
+    const int64_t begin = m->named.begin[at], end = m->named.begin[at + 1];
+    const kith_hit *first = &m->named.hits[begin];
+    int64_t next = begin + 1;
+    if (!m->reliability) return;
+    while (next < end && m->labels[next] && strcmp(m->labels[next], m->labels[begin]) == 0) next++;
+    /* All have that name: the lead is at least that over the last. */
+    if (next == end) next = end - 1;
+    const double margin = sign_of(m) * (first->score - m->named.hits[next].score);
+    const double evidence = kith_reliability_evidence(m->reliability, first->score, 1, margin);
+    const kith_error_rate rate = kith_reliability_error_rate(m->reliability, evidence, KITH_UNKNOWN_DEFAULT);
+    q->error_rate = rate.rate;
+    q->error_rate_low = rate.low;
+    q->error_rate_high = rate.high;
+}
+
 /* The nearest named neighbour of any of them whose name nobody has turned down. */
 static void propose(making *m, ki_name_question *q) {
     const double sign = sign_of(m);
+    q->error_rate = q->error_rate_low = q->error_rate_high = (double)NAN;
     for (int64_t i = 0; i < q->n; i++) {
         const int64_t at = place_of(m, q->ids[i]);
         for (int64_t h = m->named.begin[at]; h < m->named.begin[at + 1]; h++) {
@@ -211,6 +231,8 @@ static void propose(making *m, ki_name_question *q) {
             if (!is_better || !m->labels[h] || is_rejected(m, q, m->labels[h])) continue;
             q->proposal = m->labels[h];
             q->score = score;
+            q->error_rate = q->error_rate_low = q->error_rate_high = (double)NAN;
+            if (h == m->named.begin[at]) tell_error(m, at, q);
         }
     }
 }
@@ -283,11 +305,20 @@ static kith_status list_questions(making *m, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status read_reliability(making *m, kith_error *err) {
+    KI_TRY(ki_alloc_or(&m->reliability, 1, sizeof *m->reliability, "the reliability of hits", err));
+    if (ki_reliable_read(m->index, m->reliability, NULL) == KITH_OK) return KITH_OK;
+    ki_free(m->reliability);
+    m->reliability = NULL;
+    return KITH_OK;
+}
+
 static kith_status make(making *m, ki_buffer *where, kith_error *err) {
     KI_TRY(where_named(m, where));
     KI_TRY(find_unnamed(m, where->data, err));
     if (m->n == 0) return KITH_OK;
     KI_TRY(ki_decisions_read(&m->noted, m->index, err));
+    KI_TRY(read_reliability(m, err));
     KI_TRY(find_neighbours(m, where->data, err));
     KI_TRY(find_groups(m, err));
     return list_questions(m, err);
@@ -303,6 +334,7 @@ kith_status ki_name_queue_find(const ki_catalog *catalog, const char *unnamed, k
     kith_hits_release(&m.named);
     kith_array_release(&m.rows);
     ki_decisions_drop(&m.noted);
+    ki_free(m.reliability);
     ki_free(m.ids);
     ki_free(m.parent);
     ki_free(m.size);

@@ -18,6 +18,8 @@ typedef struct ki_name_question {
     int64_t *ids, n;
     const char *proposal; /* NULL: no neighbour has a name */
     double score;         /* of the nearest one that has it */
+    /* The chance that it is wrong, and its 95 % interval (kith/reliability.h); of a group, of its surest photo. NaN: not known */
+    double error_rate, error_rate_low, error_rate_high;
     int64_t evidence[KI_NAME_EVIDENCE], n_evidence;
 } ki_name_question;
 
