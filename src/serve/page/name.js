@@ -3,7 +3,7 @@ import { decide, getNames, getTable, thumbUrl } from './api.js';
 import { nameOf, thumb } from './cards.js';
 import { button, byId, count, h, percent, plural, say } from './dom.js';
 
-const LARGE = 1024, AT_ONCE = 24, FEW = 4, MOST_OPTIONS = 6, SLOW_MS = 3000;
+const LARGE = 1024, AT_ONCE = 24, FEW = 4, MOST_OPTIONS = 6, SLOW_MS = 3000, SOON_MS = 400;
 
 const KEYS = [
   ['Enter', 'yes, that is the name'], ['N or Backspace', 'no, it is not'], ['any other letter, or a capital', 'type a name'],
@@ -53,7 +53,7 @@ function askIn(title, ...content) {
 
 class Naming {
   constructor(place, signal, fail) {
-    Object.assign(this, { signal, fail, names: [], questions: [], skipped: new Set(), naming: null, before: null });
+    Object.assign(this, { signal, fail, names: [], questions: [], skipped: new Set(), given: new Set(), generation: 0 });
     this.sent = Promise.resolve(); // decisions go one after the other
     this.n_open = 0;
     this.far = h('p', { id: 'naming-far' });
@@ -90,6 +90,11 @@ class Naming {
       const [queue, { names }] = await Promise.all([
         getNames(`queue?limit=${AT_ONCE + this.skipped.size}`, this.signal), getNames('names', this.signal)]);
       if (this.n_open > 0) return; // the last of them loads
+      if (queue.generation < this.generation && first.length > 0) {
+        setTimeout(() => this.load(first), SOON_MS); // a large index is opened a moment later
+        return;
+      }
+      if (queue.generation >= this.generation) this.given.clear();
       this.names = names.map(({ name }) => name);
       this.n_unnamed = queue.unnamed;
       const isFirst = ({ items }) => items.some(({ id }) => first.includes(id));
@@ -97,10 +102,11 @@ class Naming {
       const kept = first.length === 0 && this.now ? [this.now] : [];
       const isThere = ({ items }) => items.some(({ id }) => kept[0]?.items.some((item) => item.id === id));
       const left = queue.questions.filter((one) =>
-        isFirst(one) || !(isThere(one) || one.items.some(({ id }) => this.skipped.has(id))));
+        isFirst(one) || !(isThere(one) || one.items.some(({ id }) => this.skipped.has(id) || this.given.has(id))));
       this.questions = [...kept, ...left.filter(isFirst), ...left.filter((one) => !isFirst(one))];
-      this.showFar(queue.naming);
-      if (kept.length === 0) this.show();
+      if (queue.generation >= this.generation) this.showFar(queue.naming);
+      if (this.questions.length === 0 && queue.generation < this.generation) setTimeout(() => this.load(), SOON_MS);
+      else if (kept.length === 0) this.show();
     } catch (problem) {
       if (!this.signal.aborted) this.fail(problem, () => this.load(first));
     }
@@ -131,11 +137,13 @@ class Naming {
     this.sent = this.sent.then(() => decide(path, decision)).then((done) => {
       byId('problem').replaceChildren();
       this.n_open--;
+      this.generation = done.generation;
       this.showFar(done.after, done.before);
       if (this.n_open === 0 && this.questions.length < FEW) this.load();
       return done;
     }, (problem) => {
       this.n_open--;
+      for (const id of decision.ids ?? []) this.given.delete(id);
       if (this.signal.aborted) return null;
       this.fail(problem);
       setTimeout(() => this.load(decision.ids), 0);
@@ -152,6 +160,7 @@ class Naming {
     this.send('decide', { act: isProposed ? 'confirm' : 'give', ids: chosen.map(({ id }) => id),
       was: chosen.map(({ label }) => label ?? null), name, ...(proposal && !isProposed && { proposed: proposal }) });
     if (!this.names.includes(name)) this.names.push(name);
+    for (const { id } of chosen) this.given.add(id);
     say(`${plural(chosen.length, 'photo is', 'photos are')} ${name}`);
     this.leave(this.now.items.filter((item) => !chosen.includes(item)));
   }
@@ -191,6 +200,7 @@ class Naming {
     if (!done) return;
     const { decisions } = await getNames('history?limit=20').catch(() => ({ decisions: [] }));
     const ids = decisions.find((one) => one.number === done.number)?.ids ?? [];
+    for (const id of ids) this.given.delete(id);
     for (const id of ids) this.skipped.delete(id);
     say('Undone');
     this.load(ids);

@@ -149,6 +149,7 @@ static const ki_schema_field queue[] = {{"naming", "Naming", NULL, false},
 
 static const ki_schema_field decided[] = {{"number", "integer", "of the decision, for undo", false},
                                           {"items", "integer", "that changed", false},
+                                          {"generation", "integer", "from this commit on it is seen", false},
                                           {"before", "Naming", NULL, false},
                                           {"after", "Naming", NULL, false},
                                           {0}};

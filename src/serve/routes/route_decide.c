@@ -133,6 +133,8 @@ static ki_handling answer(ki_request *r) {
     kith_json_int(json, job->result.number);
     kith_json_key(json, "items");
     kith_json_int(json, job->result.n_items);
+    kith_json_key(json, "generation");
+    kith_json_int(json, job->generation);
     ki_naming_put(json, "before", &job->before);
     ki_naming_put(json, "after", &job->after);
     kith_json_object_end(json);

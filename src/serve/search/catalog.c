@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -30,6 +31,7 @@ struct ki_catalogs {
     kith_model_options options;
     pthread_mutex_t lock, refreshing;
     entry *now;
+    double seconds; /* that opening it took */
 };
 
 /* ---- users ---- */
@@ -133,6 +135,7 @@ static kith_status warm(const ki_catalog *catalog, kith_error *err) {
 static kith_status open_entry(ki_catalogs *c, entry **ret, kith_error *err) {
     kith_status status;
     entry *e = NULL;
+    const double began = ki_seconds_now();
     KI_TRY(ki_zalloc_or(&e, 1, sizeof *e, "an index", err));
     e->n_users = 1;
     KITH_OPTIONS(kith_collection_open_options, how);
@@ -148,6 +151,9 @@ static kith_status open_entry(ki_catalogs *c, entry **ret, kith_error *err) {
     KI_CHECK(warm(&e->catalog, err));
     *ret = e;
     e = NULL;
+    pthread_mutex_lock(&c->lock);
+    c->seconds = ki_seconds_now() - began;
+    pthread_mutex_unlock(&c->lock);
 done:
     if (e) {
         pthread_mutex_lock(&c->lock);
@@ -202,6 +208,13 @@ kith_status ki_catalogs_refresh(ki_catalogs *c, bool *ret_is_new, kith_error *er
     const kith_status status = refresh(c, ret_is_new, err);
     pthread_mutex_unlock(&c->refreshing);
     return status;
+}
+
+double ki_catalogs_seconds(ki_catalogs *c) {
+    pthread_mutex_lock(&c->lock);
+    const double seconds = c->seconds;
+    pthread_mutex_unlock(&c->lock);
+    return seconds;
 }
 
 const char *ki_catalog_shown(const ki_catalog *catalog, const char *path) {

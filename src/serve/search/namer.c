@@ -11,6 +11,8 @@
 
 /* Seconds that it waits for another process that writes, and between two tries. */
 static const double BUSY_SECONDS = 3;
+/* An index that is opened in less is opened before the answer. */
+static const double QUICK_SECONDS = 0.5;
 static const long TRY_NANOSECONDS = 50000000;
 
 struct ki_namer {
@@ -60,11 +62,15 @@ static void decide(kith_collection *c, ki_name_job *job) {
     job->status = count(c, &job->before, &job->err);
     if (job->status == KITH_OK) job->status = kith_collection_name(c, &job->wanted, &job->result, &job->err);
     if (job->status == KITH_OK) job->status = count(c, &job->after, &job->err);
+    kith_index_info info = {0};
+    kith_index_info_get(kith_collection_index(c), &info);
+    job->generation = info.generation;
 }
 
 static void refresh(ki_namer *x) {
     kith_error err;
     bool is_new = false;
+    if (ki_catalogs_seconds(x->catalogs) > QUICK_SECONDS) return;
     if (ki_catalogs_refresh(x->catalogs, &is_new, &err) != KITH_OK)
         ki_log(KITH_LOG_WARNING, "names were written, and the index cannot be read again: %s", err.message);
 }

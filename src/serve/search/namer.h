@@ -2,8 +2,9 @@
  *
  * It opens the index for writing when something is to be decided, carries out all that waits, one commit for each, and closes it again, so that
  * `kith index --sync` of another process finds it free. While that process writes, decisions are refused after a short wait, and
- * their clients come back. When decisions were carried out, the index is opened anew for readers before they are answered: whoever has an
- * answer finds what was decided in the next one. */
+ * their clients come back. When decisions were carried out, the index is opened anew for readers before they are answered, if that is quick: whoever has an
+ * answer finds what was decided in the next one. A large index is opened by the thread that looks for commits of others, and an answer says which
+ * commit to wait for. */
 #ifndef KI_SERVE_NAMER_H
 #define KI_SERVE_NAMER_H
 
@@ -29,6 +30,7 @@ struct ki_name_job {
     kith_error err;
     kith_name_result result;
     ki_naming_state before, after;
+    int64_t generation; /* of the commit */
     ki_name_job *next;
 };
 
