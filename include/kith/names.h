@@ -53,13 +53,11 @@ typedef enum kith_name_act {
 /* "give" for KITH_NAME_GIVE; "?" for what is not an act. */
 KITH_API const char *kith_name_act_word(kith_name_act act);
 
-enum {
-    KITH_NAMES_KEPT = 1000,            /* decisions that are remembered, and … */
-    KITH_NAMES_KEPT_BYTES = 4 << 20,   /* … bytes of them: those of many items may be fewer */
-    KITH_NAMES_MOST_ITEMS = 100000,    /* of one decision */
-    KITH_NAMES_MOST_REJECTED = 100000, /* names rejected, and pairs told apart, that are remembered */
-    KITH_NAME_MOST_BYTES = 400,        /* of a name; who decides has at most 100 */
-};
+#define KITH_NAMES_KEPT 1000            /* decisions that are remembered, and … */
+#define KITH_NAMES_KEPT_BYTES 4194304   /* … bytes of them: those of many items may be fewer */
+#define KITH_NAMES_MOST_ITEMS 100000    /* of one decision */
+#define KITH_NAMES_MOST_REJECTED 100000 /* names rejected, and pairs told apart, that are remembered */
+#define KITH_NAME_MOST_BYTES 400        /* of a name; who decides has at most 100 */
 
 /* What is to be decided. Strings and arrays are borrowed for the call. */
 typedef struct kith_name_request {

@@ -53,7 +53,7 @@ static kith_status check_ids(const kith_name_request *o, kith_error *err) {
     if (o->n_ids < 1) return ki_fail(err, KITH_EINVAL, "no item is named; wanted at least one");
     if (o->n_ids > KITH_NAMES_MOST_ITEMS)
         return ki_fail(err, KITH_EINVAL, "%lld items; one decision has at most %d", (long long)o->n_ids,
-                       (int)KITH_NAMES_MOST_ITEMS);
+                       KITH_NAMES_MOST_ITEMS);
     if (o->act == KITH_NAME_APART && o->n_ids != 2)
         return ki_fail(err, KITH_EINVAL, "%lld items are told apart; wanted two", (long long)o->n_ids);
     KI_NEED(err, o->ids);
@@ -229,7 +229,7 @@ static kith_status rename_all(deciding *d, kith_error *err) {
     }
     if (status == KITH_OK && n > KITH_NAMES_MOST_ITEMS)
         status = ki_fail(err, KITH_EINVAL, "%lld items have the name '%.120s'; one decision has at most %d",
-                         (long long)n, o->from, (int)KITH_NAMES_MOST_ITEMS);
+                         (long long)n, o->from, KITH_NAMES_MOST_ITEMS);
     if (status == KITH_OK) status = name_items(d, ids, n, o->name, err);
 done:
     kith_ids_free(ids);

@@ -394,7 +394,7 @@ static kith_status change_list(ki_decisions *n, char *list, int64_t *count, size
     }
     if (*count >= KITH_NAMES_MOST_REJECTED) {
         ki_fail(err, KITH_EINVAL, "%d rejected names or pairs are remembered, and there is no room for more",
-                (int)KITH_NAMES_MOST_REJECTED);
+                KITH_NAMES_MOST_REJECTED);
         return ki_hint(err, KITH_EINVAL, "give the photos names instead");
     }
     char *longer = ki_arena_alloc(&n->arena, (size_t)*count + 1, bytes);
