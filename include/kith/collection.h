@@ -138,6 +138,13 @@ typedef struct kith_sources {
     kith_split split; /* of a data set; KITH_SPLIT_ALL: all of it */
 } kith_sources;
 
+/* Whether a sync reads the facts that photos have in their files. */
+typedef enum kith_exif_use {
+    KITH_EXIF_AS_BEFORE, /* of photos that are new or have changed, unless an earlier sync was told KITH_EXIF_NONE */
+    KITH_EXIF_ALL,  /* of all photos, and from now on */
+    KITH_EXIF_NONE, /* not from now on; those that are there are emptied */
+} kith_exif_use;
+
 typedef struct kith_sync_options {
     size_t size;         /* of the struct: set by kith_sync_options_init */
     double most_removed; /* KITH_EINVAL when a larger part of the items would go; nothing is changed then */
@@ -149,6 +156,13 @@ typedef struct kith_sync_options {
      * every 15 seconds. Otherwise every five minutes */
     bool eager;
     bool counts_all; /* progress is in files: those that are as before count as done */
+    /* Facts of photos (EXIF): date, camera, lens and place, in the columns of KITH_FACT_COLUMNS, each made when the first photo has such
+     * a fact. A column that has another type already is left alone */
+    kith_exif_use exif;
+    /* A CSV file (kith/items.h) whose rows belong to photos by the column `path`: relative to the file's own folder or to a source, or
+     * whole. The other columns become values, before EXIF's; there may be no `label`. It is remembered: later syncs read it again when its
+     * contents have changed, and a row that is gone empties its values. NULL: as remembered; "": none from now on */
+    const char *meta;
 } kith_sync_options;
 
 /* Any part may go (most_removed 1), files that were removed by hand stay out. */
@@ -185,6 +199,12 @@ typedef struct kith_sync_report {
     kith_sync_reason reason;
     kith_status measured; /* the false-match rates; not KITH_OK: the collection is complete without, and … */
     kith_error measured_error; /* … this is why */
+    int64_t n_revalued;        /* items that were there before have other values */
+    char **said;               /* [n_said]: lines for people, about the table and the facts */
+    int64_t n_said;
+    int64_t n_grouped;        /* put into groups, where the collection has some (kith/groups.h) */
+    kith_status grouped;      /* not KITH_OK: what is new is in no group, and … */
+    kith_error grouped_error; /* … this is why */
 } kith_sync_report;
 
 KITH_API void kith_sync_report_release(kith_sync_report *report); /* fine on a zeroed struct */

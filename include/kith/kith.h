@@ -17,6 +17,8 @@
 #include "kith/eval.h"
 #include "kith/explain.h"
 #include "kith/export.h"
+#include "kith/identify.h"
+#include "kith/groups.h"
 #include "kith/index.h"
 #include "kith/items.h"
 #include "kith/knn.h"

@@ -8,13 +8,16 @@ from typing import Any, List, Mapping, Optional, Sequence, Type, Union
 from ._arrays import ArrayLike, matrix, strings
 from ._calls import Guard, Handle, call
 from ._errors import Busy, Error
+from ._groups import Groups, groups_of, groups_options, new_groups
 from ._images import SPLIT_NAMES, Path, paths_of
 from ._index import Index, IndexInfo, info_of
 from ._items import Value, columns_of, new_columns, new_items
 from ._library import encode, ffi, lib, options, text
 from ._model import Model, model_options
+from ._names import Identified, identified_of, named_of
 from ._neighbors import metric_named
-from ._requests import Answer, Duplicates, Query, Requests, answer_of, duplicates_of, new_found
+from ._requests import (Answer, Duplicates, IdentifyRequests, Query, Requests, answer_of, duplicates_of, new_found,
+                        new_identified)
 from ._sync import Calibration, SyncReport, report_of, sources_of
 from ._work import Progress, Work
 
@@ -344,6 +347,35 @@ class Collection:
                 raise answer.error
         return answers
 
+    def identify(self, things: Union[Query, Sequence[Query]], *, error: float = 0.01, k: int = 3, exact: bool = False,
+                 keep_errors: bool = False, device: Optional[str] = None, progress: Optional[Progress] = None) -> Identified:
+        """The names of things by the labels of the collection, or None where no name can be given with at most this rate of false ones.
+
+        A thing is a photo as in search(), or a list of photos of the same thing: identify(["a.jpg", "b.jpg"]) are two things,
+        identify([["a.jpg", "b.jpg"]]) is one. The error holds for photos of things that are not in the collection (the share that is given a name) and
+        for photos of those that are (the share that is given a wrong one), in every mix. k: names that are told with their nearest photos, given or
+        not. keep_errors: a thing that fails has its error in its answer, unless all fail; else the first is raised. A
+        kith.Error says how many labelled photos are wanted where they are too few to promise the error.
+        """
+        option = options("kith_identify_options")
+        place = ffi.NULL if device is None else ffi.new("char[]", encode(device))
+        option.error, option.k, option.exact, option.device = error, k, exact, place
+        work = Work(progress)
+        work.watch(option)
+        report = ffi.new("kith_identify_report *")
+        with self._asks, self._asking.alone:
+            index, known = self._index._open(), ffi.new("kith_index_info *")
+            lib.kith_index_info_get(index, known)
+            asked = IdentifyRequests(things, known.dim)
+            found = new_identified(asked.n)
+            work.call(lib.kith_collection_identify, self._handle.get(), asked.c, asked.n, option, report, found)
+            columns = columns_of(index)
+            named = [named_of(found[i], columns) for i in range(asked.n)]
+        for one in named:
+            if one.error is not None and not keep_errors:
+                raise one.error
+        return identified_of(named, report)
+
     def duplicates(self, *, where: Optional[str] = None, n_candidates: Optional[int] = None, least: Optional[float] = None,
                    progress: Optional[Progress] = None) -> Duplicates:
         """Groups of the same picture: copied, resized, saved again, mirrored or cut a little. where: only among the items that an
@@ -362,6 +394,20 @@ class Collection:
         with self._asks:
             work.call(lib.kith_collection_duplicates, self._handle.get(), option, found)
         return duplicates_of(found)
+
+    def groups(self, *, error: float = 0.01, least: int = 2, all: bool = False, where: Optional[str] = None,
+               progress: Optional[Progress] = None) -> Groups:
+        """What belongs together, of the items without a label (all: of all). In a collection opened for writing every item of a group gets its
+        number in the column "group", and what is added later is put into the groups; one opened for reading stays as it is.
+
+        error: which part of the pairs put together may be wrong; measured on the items that have labels, where they are enough,
+        else an estimate. least: items that make a group. where: only the items that an expression holds for.
+        """
+        option, work, kept = groups_options(error, least, all, where, progress)
+        found = new_groups()
+        with self._guard.alone, self._asking.alone:
+            work.call(lib.kith_collection_group, self._handle.get(), option, found)
+        return groups_of(found)
 
     def picture(self, id: int) -> str:
         """Where the image of an item lies."""

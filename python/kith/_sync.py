@@ -36,6 +36,9 @@ class SyncReport:
     reason: str
     #: Why the false-match rates could not be measured; "": nothing failed.
     unmeasured: str
+    #: Put into groups, and why what is new could not be.
+    n_grouped: int
+    ungrouped: str
 
 
 class Calibration:
@@ -90,4 +93,5 @@ def report_of(c: Any) -> SyncReport:
     """A kith_sync_report, copied."""
     return SyncReport(c.n_files, c.n_same, c.n_touched, c.n_moved, c.n_changed, c.n_added, c.n_removed, c.n_bad, c.n_excluded,
                       c.n_relabelled, [text(c.bad[i]) for i in range(c.n_named)], _REASONS[c.reason],
-                      text(c.measured_error.message) if c.measured else "")
+                      text(c.measured_error.message) if c.measured else "",
+                      c.n_grouped, text(c.grouped_error.message) if c.grouped else "")

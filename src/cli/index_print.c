@@ -41,6 +41,8 @@ static void put_report(kith_json *json, const kith_sync_report *r) {
     put_int(json, "left_out", r->n_excluded);
     put_int(json, "relabelled", r->n_relabelled);
     put_int(json, "names_kept", r->n_names_kept);
+    put_int(json, "with_other_values", r->n_revalued);
+    put_int(json, "grouped", r->n_grouped);
     put_int(json, "unreadable", r->n_bad);
     kith_json_key(json, "unreadable_files");
     kith_json_array_begin(json);
@@ -124,6 +126,8 @@ static void print_report(const kith_sync_report *r) {
                  {"relabelled", r->n_relabelled},
                  {"touched", r->n_touched},
                  {"removed", r->n_removed},
+                 {"with other values", r->n_revalued},
+                 {"grouped", r->n_grouped},
                  {"as before", r->n_same},
                  {"left out (removed by hand)", r->n_excluded},
                  {"keep the name that was decided", r->n_names_kept}};
@@ -136,9 +140,12 @@ static void print_report(const kith_sync_report *r) {
 }
 
 void index_print_measured(const kith_sync_report *report) {
-    if (report->measured == KITH_OK) return;
-    fprintf(stderr, "kith: the index is complete, but its false-match rates were not measured: %s\n",
-            report->measured_error.message);
+    if (report->measured != KITH_OK)
+        fprintf(stderr, "kith: the index is complete, but its false-match rates were not measured: %s\n",
+                report->measured_error.message);
+    if (report->grouped != KITH_OK)
+        fprintf(stderr, "kith: the index is complete, but what is new is in no group: %s\n",
+                report->grouped_error.message);
 }
 
 kith_status index_print(const index_request *request, kith_collection *collection,

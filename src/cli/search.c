@@ -70,7 +70,9 @@ static int take_photos(search_command *c) {
     kith_error err = {0};
     cli_catch_signals();
     kith_status status = cli_photos_open(c->index, c->cache, &c->model, &c->photos, &err);
+    const bool are_new = status == KITH_OK && cli_photos_are_new(c->photos);
     if (status == KITH_OK) status = cli_photos_sync(c->photos, &err);
+    if (status == KITH_OK && are_new && !c->json && !c->csv) cli_say_purpose(c->model.weights);
     if (status == KITH_OK) {
         c->index = kith_photos_index(c->photos);
         return CLI_RUN;

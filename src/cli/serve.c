@@ -44,6 +44,7 @@ static kith_status take_photos(ki_serve_options *o, const char *folder, const ch
     kith_status status = cli_photos_open(folder, cache, &o->model, &o->photos, err);
     if (status == KITH_OK) status = kith_model_identify(kith_photos_model(o->photos), who, err);
     if (status != KITH_OK) return status;
+    if (cli_photos_are_new(o->photos)) cli_say_purpose(o->model.weights);
     o->index = kith_photos_index(o->photos);
     o->model.weights = who->file; /* where it lies now */
     o->model.side = o->model.views = 0;

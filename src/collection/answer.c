@@ -9,7 +9,7 @@
 #include "search/index_handle.h"
 
 /* A picture that is the item's path belongs to the item: most are. */
-static void hit_clear(kith_found_hit *hit) {
+void ki_hit_clear(kith_found_hit *hit) {
     if (hit->picture != hit->item.path) ki_free((char *)(uintptr_t)hit->picture);
     hit->picture = NULL;
     kith_index_item_release(&hit->item);
@@ -17,7 +17,7 @@ static void hit_clear(kith_found_hit *hit) {
 
 void kith_found_release(kith_found *found) {
     if (!found) return;
-    for (int64_t i = 0; i < found->n_hits; i++) hit_clear(&found->hits[i]);
+    for (int64_t i = 0; i < found->n_hits; i++) ki_hit_clear(&found->hits[i]);
     ki_free(found->hits);
     ki_free(found->row);
     *found = (kith_found){0};
@@ -27,7 +27,7 @@ static kith_status fill_hit(const kith_collection *c, kith_found_hit *hit, kith_
     char path[4096];
     kith_index_item item = {0};
     KI_TRY(kith_index_item_get(c->index, hit->item.id, &item, err));
-    hit_clear(hit);
+    ki_hit_clear(hit);
     hit->item = item;
     const char *picture = ki_collection_picture_file(c, item.path, path, sizeof path);
     hit->picture = picture == path ? ki_strdup(picture) : picture;
@@ -83,16 +83,11 @@ static void write_error_rate(const kith_found_hit *hit, kith_json *json) {
     kith_json_array_end(json);
 }
 
-void kith_found_write(const kith_collection *collection, const kith_found *found, kith_json *json) {
-    if (!collection || !found || !json) return;
-    kith_json_key(json, "n_allowed");
-    kith_json_int(json, found->n_allowed);
-    kith_json_key(json, "is_exact");
-    kith_json_bool(json, found->is_exact);
-    kith_json_key(json, "hits");
+void ki_hits_write(const kith_collection *collection, const kith_found_hit *hits, int64_t n,
+                   kith_json *json) {
     kith_json_array_begin(json);
-    for (int64_t i = 0; i < found->n_hits; i++) {
-        const kith_found_hit *hit = &found->hits[i];
+    for (int64_t i = 0; i < n; i++) {
+        const kith_found_hit *hit = &hits[i];
         kith_json_object_begin(json);
         kith_json_key(json, "id");
         kith_json_int(json, hit->item.id);
@@ -105,4 +100,14 @@ void kith_found_write(const kith_collection *collection, const kith_found *found
         kith_json_object_end(json);
     }
     kith_json_array_end(json);
+}
+
+void kith_found_write(const kith_collection *collection, const kith_found *found, kith_json *json) {
+    if (!collection || !found || !json) return;
+    kith_json_key(json, "n_allowed");
+    kith_json_int(json, found->n_allowed);
+    kith_json_key(json, "is_exact");
+    kith_json_bool(json, found->is_exact);
+    kith_json_key(json, "hits");
+    ki_hits_write(collection, found->hits, found->n_hits, json);
 }

@@ -57,5 +57,10 @@ const char *ki_collection_picture_file(const kith_collection *collection, const 
 /* What is known of an item, as members of the object that was begun: label, path, values, image. */
 void ki_item_write(const kith_collection *collection, const kith_index_item *item, bool has_picture,
                    kith_json *json);
+/* Hits as an array of objects. */
+void ki_hits_write(const kith_collection *collection, const kith_found_hit *hits, int64_t n, kith_json *json);
+
+/* What is known of a hit is given back. */
+void ki_hit_clear(kith_found_hit *hit);
 
 #endif

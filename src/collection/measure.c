@@ -7,6 +7,7 @@
 #include "base/argument.h"
 #include "base/text.h"
 #include "collection/collection.h"
+#include "collection/names.h"
 #include "collection/reliable.h"
 #include "collection/remember.h"
 #include "collection/source.h"
@@ -81,6 +82,7 @@ static kith_status measure_own(kith_index *index, const kith_model *of, kith_cal
     KI_TRY(find_beside(index, of, &model, &has_curve, err));
     KI_TRY(kith_index_calibrate_own(index, has_curve ? &model : NULL, ret_curve, err));
     KI_TRY(ki_reliable_measure(index, &is_changed, err));
+    KI_TRY(ki_measure_names(index, &is_changed, err));
     KI_TRY(write_note(index, err));
     return kith_index_commit(index, NULL, err);
 }
@@ -104,13 +106,15 @@ static kith_status measure_curve(kith_index *index, const kith_calibration *besi
 
 kith_status ki_measure(kith_index *index, const kith_model *of, kith_error *err) {
     kith_calibration model;
-    bool has_curve = false, recent = false, is_measured = false, is_new = false, is_other = false;
+    bool has_curve = false, recent = false, is_measured = false, is_new = false, is_other = false,
+         has_names = false;
     KI_TRY(find_beside(index, of, &model, &has_curve, err));
     KI_TRY(is_recent(index, &recent, err));
     KI_TRY(measure_curve(index, has_curve ? &model : NULL, recent, &is_measured, &is_new, err));
     if (is_measured || !recent || !ki_reliable_is_there(index))
         KI_TRY(ki_reliable_measure(index, &is_other, err));
-    if (!is_new && !is_other) return KITH_OK;
+    if (is_measured || !recent || is_other) KI_TRY(ki_measure_names(index, &has_names, err));
+    if (!is_new && !is_other && !has_names) return KITH_OK;
     if (is_measured || ki_reliable_is_there(index)) KI_TRY(write_note(index, err));
     return kith_index_commit(index, NULL, err);
 }

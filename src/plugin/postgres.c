@@ -22,6 +22,7 @@ static const ki_remote_type remote = {
     .commit = ki_pg_commit,
     .count = ki_pg_count,
     .ids = ki_pg_ids,
+    .values = ki_pg_count_values,
     .item = ki_pg_item,
     .vectors = ki_pg_vectors,
     .labels = ki_pg_labels,

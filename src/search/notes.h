@@ -22,12 +22,18 @@ typedef enum ki_note {
     KI_NOTE_SIDE,        /* of the model's input, in pixels */
     KI_NOTE_VIEWS,       /* of every image */
     KI_NOTE_MEASURED,    /* of an index that was measured on its own labels: how many items it had
-                         then, and an id that none of them had reached: "400 512" */
+                            then, and an id that none of them had reached: "400 512" */
+    KI_NOTE_NAMES,       /* how often names are wrong, measured on its own labels (judge/naming.h) */
     KI_NOTE_RELIABILITY, /* how often its hits are wrong, as JSON; "": its labels are too few */
-    KI_NOTE_PLACE,       /* where the index itself lay when it was first committed */
-    KI_NOTE_NAMES,       /* decisions about names, and what was rejected (collection/names.h) */
-    KI_NOTE_NAMES_REJECTED,
-    KI_NOTE_NAMES_APART,
+    KI_NOTE_EXIF,      /* "no": facts of photos are not read; else the columns that they are in, one a line */
+    KI_NOTE_META,      /* a table of values by path … */
+    KI_NOTE_META_HASH, /* … its contents when it was last read … */
+    KI_NOTE_META_COLUMNS, /* … and its columns then, one a line */
+    KI_NOTE_GROUPS,       /* how its groups were made (collection/group_kept.c) */
+    KI_NOTE_PLACE,        /* where the index itself lay when it was first committed */
+    KI_NOTE_DECISIONS,    /* of people about names, … (collection/decisions.h) */
+    KI_NOTE_REJECTED,     /* … names that are not theirs, … */
+    KI_NOTE_APART,        /* … and items that are not the same */
     KI_N_NOTES
 } ki_note;
 

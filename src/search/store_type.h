@@ -34,6 +34,9 @@ typedef struct ki_item_stamp {
     const char *path; /* NULL: none */
 } ki_item_stamp;
 
+/* n items have this value, which lives as long as the call. */
+typedef kith_status ki_count_fn(void *user, const kith_value *value, int64_t n, kith_error *err);
+
 struct ki_store_type {
     bool wants_utf8; /* texts must be UTF-8; false: any bytes */
     bool is_far;     /* opening one takes a connection, and is not done only to see what is there */
@@ -93,6 +96,10 @@ struct ki_store_type {
                        kith_error *err);
     /* ret_cells [KI_COLUMN_FIRST + committed columns], zeroed before; texts are given back with ki_free, also after a failure. */
     kith_status (*item)(ki_store *store, int64_t id, kith_value *ret_cells, kith_error *err);
+    /* Tell `fn` the values of a column, by number, that items have which `where` holds for, in any order; a value may come several times.
+     * Its failure ends the walk. *ret_n_allowed: how many items those are. NULL function: they are asked one by one. */
+    kith_status (*count)(ki_store *store, const ki_where *where, int64_t column, ki_count_fn *fn, void *user,
+                         int64_t *ret_n_allowed, kith_error *err);
     /* ret_rows [n, dim], in the order of ids. KITH_ENOTFOUND for the first id that is not there. */
     kith_status (*vectors)(ki_store *store, const int64_t *ids, int64_t n, float *ret_rows, kith_error *err);
     /* ret_labels [n]; NULL: none, or no such item. They live as long as the arena and the commit. */

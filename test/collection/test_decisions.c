@@ -402,13 +402,13 @@ static void test_killed(void **state) {
 static void multiply(kith_collection *c) {
     kith_error err;
     kith_index *index = kith_collection_index(c);
-    const char *line = strstr(strchr(kith_index_note(index, "names"), '\n'), ", \"at\"");
+    const char *line = strstr(strchr(kith_index_note(index, "decisions"), '\n'), ", \"at\"");
     const size_t n_line = strcspn(line, "\n");
     char *text = malloc((n_line + 32) * KITH_NAMES_KEPT + 128);
     int at = sprintf(text, "{\"made\":%d,\"checked\":%d,\"wrong\":0}\n", KITH_NAMES_KEPT, KITH_NAMES_KEPT);
     for (int i = 0; i < KITH_NAMES_KEPT; i++)
         at += sprintf(text + at, "{\"n\":%d%.*s\n", i + 1, (int)n_line, line);
-    assert_ok(kith_index_note_set(index, "names", text, &err), &err);
+    assert_ok(kith_index_note_set(index, "decisions", text, &err), &err);
     assert_ok(kith_index_commit(index, NULL, &err), &err);
     free(text);
 }
@@ -442,7 +442,7 @@ static void test_damaged(void **state) {
         kith_name_result r;
         const int64_t id = 0;
         kith_collection *c = made_open("p.kith", KITH_INDEX_WRITE);
-        assert_ok(kith_index_note_set(kith_collection_index(c), "names", notes[i], &err), &err);
+        assert_ok(kith_index_note_set(kith_collection_index(c), "decisions", notes[i], &err), &err);
         assert_ok(kith_index_commit(kith_collection_index(c), NULL, &err), &err);
         assert_int_equal(decide(c, KITH_NAME_GIVE, "anna", &id, 1, "x", &r, &err), KITH_EFORMAT);
         kith_collection_free(c);

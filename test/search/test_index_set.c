@@ -5,9 +5,7 @@
 
 static const char *const columns[] = {"year", "weight", "place"};
 
-static kith_value integer(int64_t value) {
-    return (kith_value){.type = KITH_VALUE_INT, .integer = value};
-}
+static kith_value integer(int64_t value) { return (kith_value){.type = KITH_VALUE_INT, .integer = value}; }
 static kith_value real(double value) { return (kith_value){.type = KITH_VALUE_REAL, .real = value}; }
 static kith_value text(const char *value) { return (kith_value){.type = KITH_VALUE_TEXT, .text = value}; }
 

@@ -26,7 +26,8 @@ static int begin(void **state) {
 
 static void test_a_recipe(void **state) {
     (void)state;
-    if (shell("$K train tiny.yaml --set data.root=cut --out cut-run --no-report") != 0) fail_msg("%s", output);
+    if (shell("$K train tiny.yaml --set data.root=cut --out cut-run --no-report") != 0)
+        fail_msg("%s", output);
     assert_said("warning: not read: 1 damaged or missing tar file; the first is cut/1.tar: damaged at byte ");
     assert_said("images before that are read");
     assert_said("30 steps, in cut-run");
@@ -46,7 +47,8 @@ static void test_a_recipe(void **state) {
 /* The search lists the file with what it found in the photos. */
 static void test_photos(void **state) {
     (void)state;
-    if (shell("$K embed --backbone convnet4 --settings width=8 --generate 1 --save start.safetensors -o x.npy && "
+    if (shell("$K embed --backbone convnet4 --settings width=8 --generate 1 --save start.safetensors -o "
+              "x.npy && "
               "$K train cut --model start.safetensors --minutes 0.1 --no-report -o search") != 0)
         fail_msg("%s", output);
     assert_said("only noted: a tar file that cannot be read whole: ");
@@ -60,9 +62,11 @@ static void test_photos(void **state) {
 /* Nothing is left of it: the others are trained on. */
 static void test_nothing_left(void **state) {
     (void)state;
-    if (shell("truncate -s 100 cut/1.tar && $K train tiny.yaml --set data.root=cut --out short --no-report && "
-              "$K train tiny.yaml --set data.root=rest --out rest-run --no-report -q && cmp short/model.safetensors "
-              "rest-run/model.safetensors") != 0)
+    if (shell(
+            "truncate -s 100 cut/1.tar && $K train tiny.yaml --set data.root=cut --out short --no-report && "
+            "$K train tiny.yaml --set data.root=rest --out rest-run --no-report -q && cmp "
+            "short/model.safetensors "
+            "rest-run/model.safetensors") != 0)
         fail_msg("%s", output);
     assert_said("cut/1.tar: damaged at byte 0");
 }

@@ -75,18 +75,20 @@ static int on_event(void *user, const kith_train_event *e) {
     return 0;
 }
 
-static void run(const char *photos, const char *out, watch *w) {
+static void run_for(double minutes, const char *photos, const char *out, watch *w) {
     kith_error err = {0};
     KITH_OPTIONS(kith_tune_options, options);
     options.photos = in_folder("%s", photos);
     options.out = in_folder("%s", out);
-    options.minutes = 0.1;
+    options.minutes = minutes;
     options.model = in_folder("start.safetensors");
     options.no_report = true;
     options.notify = on_event;
     options.user = w;
     assert_ok(kith_tune_run(&options, NULL, &err), &err);
 }
+
+static void run(const char *photos, const char *out, watch *w) { run_for(0.1, photos, out, w); }
 
 static void assert_said(const watch *w, const char *text) {
     if (!strstr(w->text, text)) fail_msg("no '%s' in: %s", text, w->text);
@@ -187,6 +189,26 @@ static void test_killed(void **state) {
         "$K embed doomed-anew doomed/test -o z.npy && cmp y.npy z.npy");
 }
 
+/* With time for several ways to train the network one fold chooses, and two others decide: as if a plan for three had been made. */
+static void test_ways_to_train_the_network(void **state) {
+    (void)state;
+    watch w = {0};
+    make_photos("fine");
+    make_folders(in_folder("fine-run/x"));
+    put_text(in_folder("fine-run/tried.jsonl"),
+             "{\"decision\": \"seconds of a step\", \"value\": 0.0001}\n"
+             "{\"decision\": \"steps to train all\", \"value\": 6}\n"
+             "{\"decision\": \"ways to train all\", \"value\": 3}\n");
+    run_for(0.6, "fine", "fine-run", &w);
+    assert_said(&w, "of 3 ways to train the network the best is ");
+    shell(
+        "test $(grep -c 'partition 0, fold 0, share 1\", \"mark\": 6,' fine-run/tried.jsonl) = 3 && "
+        "test $(grep -c 'partition 1, fold ., share 1\", \"mark\": 6,' fine-run/tried.jsonl) -ge 1 && "
+        "grep -q 'last stages from.*partition 0' fine-run/tried.jsonl && "
+        "test $(ls -d fine-run/tried/*-choice-0 | wc -l) = 3 && "
+        "test $(cat fine-run/tried/*-choice-0/recipe.yaml | grep -c 'freeze: *bn2') = 1");
+}
+
 /* Half of a network, by name, can be frozen. */
 static void test_half(void **state) {
     (void)state;
@@ -212,8 +234,11 @@ static void test_half(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_wrong_labels),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies),
+                                       cmocka_unit_test(test_wrong_labels),
                                        cmocka_unit_test(test_killed_before_the_list),
-                                       cmocka_unit_test(test_killed), cmocka_unit_test(test_half)};
+                                       cmocka_unit_test(test_killed),
+                                       cmocka_unit_test(test_ways_to_train_the_network),
+                                       cmocka_unit_test(test_half)};
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }

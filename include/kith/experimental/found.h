@@ -4,6 +4,7 @@
 
 #include "kith/collection.h"
 #include "kith/experimental/json.h"
+#include "kith/identify.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,6 +17,15 @@ extern "C" {
  *
  * `values` are those of the index's columns; `image` says whether the item has a picture that is a file. */
 KITH_API void kith_found_write(const kith_collection *collection, const kith_found *found, kith_json *json);
+
+/* Write a name into the object that was begun; "name" is null for an unknown thing:
+ *
+ *     "name": "oak", "evidence": 0.41, "false_name_rate": 0.004, "false_name_low": 0.001, "false_name_high": 0.009, "is_single": false,
+ *         "candidates": [{"id": 6, "score": 0.9, "false_match_rate": 0.01, "label": "oak", …}, …]
+ *
+ * A candidate is a hit as above. */
+KITH_API void kith_identified_write(const kith_collection *collection, const kith_identified *identified,
+                                    kith_json *json);
 
 #ifdef __cplusplus
 }

@@ -147,17 +147,16 @@ static bool take(const source *s, int64_t i, ki_update *ret) {
     if (ret->column != KI_COLUMN_LABEL &&
         (ret->column < KI_COLUMN_FIRST || ret->column - KI_COLUMN_FIRST >= s->n_types))
         return false;
-    return is_none ||
-           take_value(&text, s->number[i], ki_column_type(ret->column, s->types), &ret->value);
+    return is_none || take_value(&text, s->number[i], ki_column_type(ret->column, s->types), &ret->value);
 }
 
 static kith_status take_all(ki_updates *u, const source *s, int64_t n, const char *path, kith_error *err) {
     for (int64_t i = 0; i < n; i++) {
         ki_update update;
-        if (!take(s, i, &update) ||
-            (i > 0 && compare(&u->update[i - 1], update.column, update.id) >= 0)) {
-            ki_fail(err, KITH_EFORMAT, "%s: row %lld is not a value of an item of this index, or out of order",
-                    path, (long long)i);
+        if (!take(s, i, &update) || (i > 0 && compare(&u->update[i - 1], update.column, update.id) >= 0)) {
+            ki_fail(err, KITH_EFORMAT,
+                    "%s: row %lld is not a value of an item of this index, or out of order", path,
+                    (long long)i);
             return ki_hint(err, KITH_EFORMAT, "copy the index back from a backup, or make it again");
         }
         KI_TRY(ki_updates_add(u, &update, true, err));

@@ -108,6 +108,7 @@ const ki_store_type ki_local_store = {
     .move = ki_local_move,
     .restamp = ki_local_restamp,
     .set = ki_local_set,
+    .count = ki_local_count,
     .exclude_file = ki_local_exclude_file,
     .column_add = ki_local_column_add,
     .commit = ki_local_commit,

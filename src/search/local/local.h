@@ -38,6 +38,8 @@ kith_status ki_local_commit(ki_store *store, bool compact, ki_tally *tally, kith
 kith_status ki_local_excluded(ki_store *store, ki_records *ret_excluded, kith_error *err);
 kith_status ki_local_ids(ki_store *store, const ki_where *where, int64_t **ret_ids, int64_t *ret_n,
                          kith_error *err);
+kith_status ki_local_count(ki_store *store, const ki_where *where, int64_t column, ki_count_fn *fn,
+                           void *user, int64_t *ret_n_allowed, kith_error *err);
 kith_status ki_local_item(ki_store *store, int64_t id, kith_value *ret_cells, kith_error *err);
 kith_status ki_local_vectors(ki_store *store, const int64_t *ids, int64_t n, float *ret_rows,
                              kith_error *err);

@@ -9,13 +9,13 @@
 enum { STEP = 4096 }; /* items in a statement */
 
 /* Of an id that is there twice the last counts. */
-#define GIVEN                                                                                               \
-    "with given as (select distinct on ((e->>'id')::bigint) (e->>'id')::bigint as id, e->'v' as v, "         \
-    "e->>'label' as label from jsonb_array_elements($1::jsonb) with ordinality as u(e, at) order by "        \
+#define GIVEN                                                                                         \
+    "with given as (select distinct on ((e->>'id')::bigint) (e->>'id')::bigint as id, e->'v' as v, "  \
+    "e->>'label' as label from jsonb_array_elements($1::jsonb) with ordinality as u(e, at) order by " \
     "(e->>'id')::bigint, at desc) "
 
-static const char set_values[] =
-    GIVEN "update items i set attributes = jsonb_strip_nulls(i.attributes || g.v) from given g where i.id = g.id";
+static const char set_values[] = GIVEN
+    "update items i set attributes = jsonb_strip_nulls(i.attributes || g.v) from given g where i.id = g.id";
 static const char set_labels[] = GIVEN "update items i set label = g.label from given g where i.id = g.id";
 
 static const char *name_of(const ki_manifest *m, int64_t column) {
@@ -91,8 +91,7 @@ kith_status ki_pg_set(ki_link *l, const ki_manifest *m, const ki_new_values *v, 
     KI_TRY(ki_pg_change(l, err));
     KI_TRY(ki_pg_missing(l, v->ids, v->n, ret_missing, err));
     KI_TRY(kith_json_new(&json, err));
-    for (int64_t i = 0; i < v->n && status == KITH_OK; i += STEP)
-        status = set_step(l, m, v, i, json, err);
+    for (int64_t i = 0; i < v->n && status == KITH_OK; i += STEP) status = set_step(l, m, v, i, json, err);
     kith_json_free(json);
     return status;
 }

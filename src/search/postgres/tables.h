@@ -55,6 +55,8 @@ kith_status ki_pg_count(ki_link *link, const ki_manifest *manifest, const ki_whe
                         kith_error *err);
 kith_status ki_pg_ids(ki_link *link, const ki_manifest *manifest, const ki_where *where, int64_t **ret_ids,
                       int64_t *ret_n, kith_error *err);
+kith_status ki_pg_count_values(ki_link *link, const ki_manifest *manifest, const ki_where *where,
+                               int64_t column, ki_count_fn *fn, void *user, kith_error *err);
 kith_status ki_pg_item(ki_link *link, const ki_manifest *manifest, int64_t id, kith_value *ret_cells,
                        bool *ret_is_there, kith_error *err);
 kith_status ki_pg_vectors(ki_link *link, const ki_manifest *manifest, const int64_t *ids, int64_t n,

@@ -269,6 +269,16 @@ static kith_status ids(ki_store *store, const ki_where *where, int64_t **ret_ids
     return status;
 }
 
+static kith_status count(ki_store *store, const ki_where *where, int64_t column, ki_count_fn *fn, void *user,
+                         int64_t *ret_n_allowed, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
+    pthread_mutex_lock(&r->lock);
+    kith_status status = r->type->count(r->link, &r->now, where, ret_n_allowed, err);
+    if (status == KITH_OK) status = r->type->values(r->link, &r->now, where, column, fn, user, err);
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
 static kith_status item(ki_store *store, int64_t id, kith_value *ret_cells, kith_error *err) {
     ki_remote *r = ki_remote_of(store);
     bool is_there = false;
@@ -368,6 +378,7 @@ const ki_store_type ki_remote_store = {
     .commit = commit,
     .excluded = excluded,
     .ids = ids,
+    .count = count,
     .item = item,
     .vectors = vectors,
     .labels = labels,

@@ -92,6 +92,9 @@ typedef struct ki_remote_type {
 
     kith_status (*count)(ki_link *link, const ki_manifest *manifest, const ki_where *where, int64_t *ret_n,
                          kith_error *err);
+    /* Each value of a column once, with how many items have it; n_allowed as of count. */
+    kith_status (*values)(ki_link *link, const ki_manifest *manifest, const ki_where *where, int64_t column,
+                          ki_count_fn *fn, void *user, kith_error *err);
     /* Ascending; given back with ki_free. */
     kith_status (*ids)(ki_link *link, const ki_manifest *manifest, const ki_where *where, int64_t **ret_ids,
                        int64_t *ret_n, kith_error *err);

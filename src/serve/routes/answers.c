@@ -57,6 +57,22 @@ static const ki_schema_field found[] = {{"n_allowed", "integer", "items that may
                                         {"took_ms", "number", NULL, false},
                                         {0}};
 
+static const ki_schema_field identified[] = {
+    {"name", "string?", "the label; null: unknown", false},
+    {"evidence", "number?", "of the first candidate; null: too few of the images say the same", false},
+    {"false_name_rate", "number?", "of false names, if names are given from this evidence on, as measured",
+     false},
+    {"false_name_low", "number?", "lower bound at 95 %", false},
+    {"false_name_high", "number?", "upper bound at 95 %: at most `error` where there is a name", false},
+    {"is_single", "boolean", "the name has one photo: it is measured only with all others", false},
+    {"candidates", "[]Hit", "the nearest photo of each name, the one in question first", false},
+    {"error", "number", "as promised", false},
+    {"named", "number", "of photos of known things, about this share is given its name", false},
+    {"n_photos", "integer", "with a label", false},
+    {"n_names", "integer", NULL, false},
+    {"took_ms", "number", NULL, false},
+    {0}};
+
 static const ki_schema_field map[] = {
     {"rows", "integer", NULL, false},
     {"columns", "integer", NULL, false},
@@ -221,5 +237,6 @@ const ki_answer_schema ki_answer_schemas[] = {
     {"Decided", decided},
     {"History", history},
     {"Decision", decision},
+    {"Identified", identified},
 };
 const int ki_n_answer_schemas = (int)(sizeof ki_answer_schemas / sizeof ki_answer_schemas[0]);

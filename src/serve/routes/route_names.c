@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "collection/names.h"
+#include "collection/decisions.h"
 #include "serve/routes/naming.h"
 #include "serve/routes/route.h"
 #include "serve/server.h"

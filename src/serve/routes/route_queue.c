@@ -1,7 +1,7 @@
 /* GET /api/v1/queue: photos to be named next, with what is proposed for them. */
 #include <math.h>
 
-#include "collection/names.h"
+#include "collection/decisions.h"
 #include "kith/calibration.h"
 #include "serve/routes/naming.h"
 #include "serve/routes/route.h"

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "collection/names.h"
+#include "collection/decisions.h"
 #include "collection/reliable.h"
 #include "search/index_handle.h"
 

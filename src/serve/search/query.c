@@ -16,7 +16,7 @@ typedef struct settings {
     const ki_value *images;
     int64_t k, offset, hit;
     const char *where;
-    double same, min_score, unknown, precision, complete;
+    double same, min_score, unknown, precision, complete, error;
     int rerank;
     bool flips, exact, hide_duplicates;
 } settings;
@@ -48,6 +48,8 @@ const ki_option ki_query_options[] = {
     KI_OPTION_BOOL(settings, flips, 0, "the mean of each image and its mirror image", ""),
     KI_OPTION_BOOL(settings, exact, 0, "compare every vector", ""),
     KI_OPTION_BOOL(settings, hide_duplicates, 0, "of each picture only the nearest hit", ""),
+    KI_OPTION_REAL(settings, error, 0.01, 1e-6, 0.5,
+                   "the rate of false names that is promised; /identify only", ""),
     KI_OPTION_INT(settings, hit, -1, 0, 9e15, "the item to explain; /explain only", ""),
     KI_OPTION_END};
 
@@ -147,6 +149,7 @@ static kith_status read_json(const char *text, size_t n, int64_t most_k, ki_quer
     q->flips = s.flips;
     q->exact = s.exact;
     q->hide_duplicates = s.hide_duplicates;
+    q->error = s.error;
     q->hit = s.hit;
     return read_images(s.images, q, err);
 }

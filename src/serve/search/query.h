@@ -33,7 +33,8 @@ typedef struct ki_query {
     double unknown, precision, complete; /* as kith_search_request's */
     kith_rerank_method rerank;
     bool flips, exact, hide_duplicates;
-    int64_t hit; /* of an explanation; -1: not given */
+    double error; /* of names */
+    int64_t hit;  /* of an explanation; -1: not given */
 } ki_query;
 
 /* The keys of a query, and of one of its images. */

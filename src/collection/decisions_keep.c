@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "collection/names.h"
+#include "collection/decisions.h"
 #include "search/index_handle.h"
 #include "search/notes.h"
 
@@ -89,7 +89,7 @@ static kith_status map_names(const mapping *m, ki_decisions *n, kith_error *err)
 
 static kith_status write_mapped(const kith_index *from, kith_index *to, const mapping *m, kith_error *err) {
     ki_decisions names = {0};
-    if (!ki_index_note(from, KI_NOTE_NAMES)) return KITH_OK;
+    if (!ki_index_note(from, KI_NOTE_DECISIONS)) return KITH_OK;
     kith_status status = ki_decisions_read(&names, from, err);
     if (status == KITH_OK) status = map_names(m, &names, err);
     if (status == KITH_OK) status = ki_decisions_write(&names, to, err);
@@ -163,7 +163,7 @@ static kith_status carry_decided(const carrying *c, kith_error *err) {
 
 kith_status ki_decisions_carry(const kith_index *from, kith_index *to, kith_error *err) {
     carrying c = {.from = from, .to = to};
-    if (!ki_index_note(from, KI_NOTE_NAMES) && !has_column(from, KI_NAMED_BY)) return KITH_OK;
+    if (!ki_index_note(from, KI_NOTE_DECISIONS) && !has_column(from, KI_NAMED_BY)) return KITH_OK;
     kith_status status = find_items(&c, err);
     const mapping m = {c.ids, c.new_ids, c.n, true};
     if (status == KITH_OK) status = carry_decided(&c, err);

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/argument.h"
 #include "collection/collection.h"
-#include "collection/names.h"
+#include "collection/decisions.h"
 #include "search/index_handle.h"
 
 /* What a kith_names points into. */

@@ -10,7 +10,7 @@
 #include "base/argument.h"
 #include "base/text.h"
 #include "collection/collection.h"
-#include "collection/names.h"
+#include "collection/decisions.h"
 
 enum { MOST_WHO_BYTES = 100 };
 

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "collection/names.h"
+#include "collection/decisions.h"
 #include "io/json.h"
 #include "search/notes.h"
 
@@ -147,7 +147,7 @@ static int64_t count_lines(const char *text) {
 }
 
 static kith_status read_entries(ki_decisions *n, const char *text, kith_error *err) {
-    const reader r = {&n->arena, "names", err};
+    const reader r = {&n->arena, "decisions", err};
     ki_value *line = NULL;
     KI_TRY(next_line(&r, &text, &line));
     if (!line) return KITH_OK;
@@ -166,7 +166,7 @@ static kith_status read_entries(ki_decisions *n, const char *text, kith_error *e
 }
 
 static kith_status read_rejected(ki_decisions *n, const char *text, kith_error *err) {
-    const reader r = {&n->arena, "names_rejected", err};
+    const reader r = {&n->arena, "rejected_names", err};
     ki_value *line = NULL;
     const size_t most = (size_t)count_lines(text) + 1;
     n->rejected = ki_arena_alloc(&n->arena, most, sizeof *n->rejected);
@@ -183,7 +183,7 @@ static kith_status read_rejected(ki_decisions *n, const char *text, kith_error *
 }
 
 static kith_status read_apart(ki_decisions *n, const char *text, kith_error *err) {
-    const reader r = {&n->arena, "names_apart", err};
+    const reader r = {&n->arena, "not_same", err};
     ki_value *line = NULL;
     const size_t most = (size_t)count_lines(text) + 1;
     n->apart = ki_arena_alloc(&n->arena, most, sizeof *n->apart);
@@ -199,9 +199,9 @@ static kith_status read_apart(ki_decisions *n, const char *text, kith_error *err
 }
 
 kith_status ki_decisions_read(ki_decisions *n, const kith_index *index, kith_error *err) {
-    KI_TRY(read_entries(n, ki_index_note(index, KI_NOTE_NAMES), err));
-    KI_TRY(read_rejected(n, ki_index_note(index, KI_NOTE_NAMES_REJECTED), err));
-    return read_apart(n, ki_index_note(index, KI_NOTE_NAMES_APART), err);
+    KI_TRY(read_entries(n, ki_index_note(index, KI_NOTE_DECISIONS), err));
+    KI_TRY(read_rejected(n, ki_index_note(index, KI_NOTE_REJECTED), err));
+    return read_apart(n, ki_index_note(index, KI_NOTE_APART), err);
 }
 
 /* ---- writing ---- */
@@ -316,7 +316,7 @@ kith_status ki_decisions_write(const ki_decisions *n, kith_index *index, kith_er
     KI_CHECK(kith_json_new(&json, err));
     KI_CHECK(add_head(&text, json, n, err));
     KI_CHECK(add_entries(&text, json, n, err));
-    KI_CHECK(put_note(index, KI_NOTE_NAMES, &text, err));
+    KI_CHECK(put_note(index, KI_NOTE_DECISIONS, &text, err));
     for (int64_t i = 0; i < n->n_rejected; i++) {
         kith_json_array_begin(json);
         kith_json_int(json, n->rejected[i].id);
@@ -324,10 +324,10 @@ kith_status ki_decisions_write(const ki_decisions *n, kith_index *index, kith_er
         kith_json_array_end(json);
         KI_CHECK(add_line(&rejected, json, err));
     }
-    KI_CHECK(put_note(index, KI_NOTE_NAMES_REJECTED, &rejected, err));
+    KI_CHECK(put_note(index, KI_NOTE_REJECTED, &rejected, err));
     for (int64_t i = 0; i < n->n_apart; i++)
         ki_buffer_put(&apart, "[%lld,%lld]\n", (long long)n->apart[i].a, (long long)n->apart[i].b);
-    status = put_note(index, KI_NOTE_NAMES_APART, &apart, err);
+    status = put_note(index, KI_NOTE_APART, &apart, err);
 done:
     kith_json_free(json);
     ki_buffer_release(&text);

@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "collection/ask.h"
 #include "collection/collection.h"
-#include "collection/names.h"
+#include "collection/decisions.h"
 #include "data/image/image.h"
 #include "io/file.h"
 #include "search/notes.h"
