@@ -110,9 +110,8 @@ static void test_decided(void **state) {
     ki_server *server = start(true, true, &port);
     http_answer a = post(port, "/api/v1/decide", JSON ANNA, give);
     if (a.status != 200) fail_msg("%d %s", a.status, a.body);
-    assert_holds(a.body,
-                 "{\"number\": 1, \"items\": 1, \"generation\": 4, \"before\": {\"items\": 16, \"named\": "
-                 "16, \"decided\": 0, ");
+    assert_holds(a.body, "{\"number\": 1, \"items\": 1, \"generation\": ");
+    assert_holds(a.body, ", \"before\": {\"items\": 16, \"named\": 16, \"decided\": 0, ");
     assert_holds(a.body, "\"after\": {\"items\": 16, \"named\": 16, \"decided\": 1, ");
     http_release(&a);
     /* At once. */
