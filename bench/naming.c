@@ -4,7 +4,8 @@
  * collection (-c: at most N), which measures its own curve; the other half are photos of known things, and all rows of the other classes are photos of
  * unknown ones. -q: rows of the same photos, taken in another way: they are asked with instead. Prints for errors of 0.5, 1 and 5 % the
  * share of unknown things that were given a name, of known things that were given a wrong one and their own, as means over the splits in which
- * that error could be promised; and in how many splits either share was above the error. */
+ * that error could be promised; in how many splits either share was above the error; and in how many by more than chance: with the share's
+ * own lower bound at 95 %, over the things that were asked about, above it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +88,40 @@ static void split(const set *s, int64_t number, int64_t most, role *ret) {
 typedef struct tally {
     int64_t n_unknown, n_known, unknown[N_ERRORS], wrong[N_ERRORS], right[N_ERRORS];
     bool is_promised[N_ERRORS];
+    /* [n_labels] photos asked about, and false names of each error. A thing is known or not. */
+    int64_t *of_label, *false_of[N_ERRORS];
 } tally;
+
+static void tally_init(tally *t, int64_t n_labels) {
+    *t = (tally){.of_label = calloc((size_t)n_labels, sizeof(int64_t))};
+    bool is_there = t->of_label;
+    for (int x = 0; x < N_ERRORS; x++)
+        is_there &= (t->false_of[x] = calloc((size_t)n_labels, sizeof(int64_t))) != NULL;
+    if (!is_there) stop("no memory");
+}
+
+static void tally_release(tally *t) {
+    free(t->of_label);
+    for (int x = 0; x < N_ERRORS; x++) free(t->false_of[x]);
+}
+
+/* Is the share above the error even at its lower bound? The variance is that of sums by thing. */
+static bool is_surely_above(const tally *t, int64_t n_labels, const bool *is_known, bool known, int x) {
+    double n = 0, sum = 0, squares = 0, n_things = 0;
+    for (int64_t i = 0; i < n_labels; i++) {
+        if (is_known[i] != known || t->of_label[i] == 0) continue;
+        n += (double)t->of_label[i];
+        sum += (double)t->false_of[x][i];
+        n_things++;
+    }
+    const double share = sum / n;
+    for (int64_t i = 0; i < n_labels; i++) {
+        if (is_known[i] != known) continue;
+        const double rest = (double)t->false_of[x][i] - share * (double)t->of_label[i];
+        squares += rest * rest;
+    }
+    return share - 1.645 * sqrt(squares * n_things / (n_things - 1)) / n > errors[x];
+}
 
 static void ask(const set *s, const kith_gallery *gallery, const int64_t *label, const int64_t *who,
                 int64_t n, const role *roles, const double *threshold, tally *t) {
@@ -109,8 +143,10 @@ static void ask(const set *s, const kith_gallery *gallery, const int64_t *label,
         const ki_evidence e = ki_evidence_find(KITH_COSINE, hits, m);
         const bool is_known = roles[who[i]] == KNOWN;
         *(is_known ? &t->n_known : &t->n_unknown) += 1;
+        t->of_label[s->label[who[i]]]++;
         for (int x = 0; x < N_ERRORS; x++) {
             if (!(e.value >= threshold[x])) continue;
+            t->false_of[x][s->label[who[i]]] += !is_known || e.label != s->label[who[i]];
             if (!is_known)
                 t->unknown[x]++;
             else if (e.label == s->label[who[i]])
@@ -122,9 +158,10 @@ static void ask(const set *s, const kith_gallery *gallery, const int64_t *label,
     free(rows);
 }
 
-static tally run(const set *s, int64_t number, int64_t most) {
+static tally run(const set *s, int64_t number, int64_t most, bool *ret_is_known) {
     kith_error err = {0};
-    tally t = {0};
+    tally t;
+    tally_init(&t, s->n_labels);
     role *roles = malloc((size_t)s->n * sizeof *roles);
     int64_t *label = malloc((size_t)s->n * sizeof *label), who[AT_A_TIME], n = 0;
     float *rows = malloc((size_t)(s->n * s->dim) * sizeof *rows);
@@ -133,6 +170,7 @@ static tally run(const set *s, int64_t number, int64_t most) {
     for (int64_t i = 0; i < s->n; i++) {
         if (roles[i] != KEPT) continue;
         memcpy(rows + n * s->dim, s->row + i * s->dim, (size_t)s->dim * sizeof *rows);
+        ret_is_known[s->label[i]] = true;
         label[n++] = s->label[i];
     }
     const kith_array kept = {KITH_F32, 2, {n, s->dim}, rows};
@@ -191,9 +229,12 @@ int main(int argc, char **argv) {
     }
     read_labels(argv[2], &s);
     double unknown[N_ERRORS] = {0}, wrong[N_ERRORS] = {0}, right[N_ERRORS] = {0};
-    int64_t n[N_ERRORS] = {0}, over[N_ERRORS] = {0};
+    int64_t n[N_ERRORS] = {0}, over[N_ERRORS] = {0}, surely[N_ERRORS] = {0};
+    bool *is_known = malloc((size_t)s.n_labels * sizeof *is_known);
+    if (!is_known) stop("no memory");
     for (int64_t i = 0; i < n_splits; i++) {
-        const tally t = run(&s, i, most);
+        memset(is_known, 0, (size_t)s.n_labels * sizeof *is_known);
+        tally t = run(&s, i, most, is_known);
         for (int x = 0; x < N_ERRORS; x++) {
             if (!t.is_promised[x]) continue;
             const double u = (double)t.unknown[x] / (double)t.n_unknown,
@@ -203,15 +244,19 @@ int main(int argc, char **argv) {
             wrong[x] += w;
             right[x] += (double)t.right[x] / (double)t.n_known;
             over[x] += u > errors[x] || w > errors[x];
+            surely[x] += is_surely_above(&t, s.n_labels, is_known, false, x) ||
+                         is_surely_above(&t, s.n_labels, is_known, true, x);
         }
+        tally_release(&t);
     }
-    puts("promised  promised in  unknown named  known named wrongly  known named  above it in");
+    puts("promised  promised in  unknown named  known named wrongly  known named  above it in  surely in");
     for (int x = 0; x < N_ERRORS; x++) {
         const double m = n[x] > 0 ? 100 / (double)n[x] : 0;
-        printf("%6.1f %%  %5lld / %-3lld  %11.2f %%  %17.2f %%  %9.1f %%  %5lld / %lld\n", 100 * errors[x],
-               (long long)n[x], (long long)n_splits, unknown[x] * m, wrong[x] * m, right[x] * m,
-               (long long)over[x], (long long)n[x]);
+        printf("%6.1f %%  %5lld / %-3lld  %11.2f %%  %17.2f %%  %9.1f %%  %5lld / %-3lld  %9lld\n",
+               100 * errors[x], (long long)n[x], (long long)n_splits, unknown[x] * m, wrong[x] * m,
+               right[x] * m, (long long)over[x], (long long)n[x], (long long)surely[x]);
     }
+    free(is_known);
     free(s.label);
     return 0;
 }

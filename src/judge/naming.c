@@ -4,7 +4,7 @@
  * their number. The variance of a rate is that of sums by thing, and each pair of things that are taken for each other in both directions counts
  * twice more. What it is larger than that of independent trials is the design effect (Kish 1965); trials and errors are divided by it, and the
  * bound is Clopper and Pearson's of what is left (Korn and Graubard 1998). The effect cannot be seen of few errors: then it is that of the
- * threshold that lets 40 through. Things that make the errors are few as well: then the effect
+ * threshold that lets errors of 20 things through. Things that make the errors are few as well: then the effect
  * is not known well itself, and a factor for Student's t is on the safe side.
  *
  * Bounds at stricter evidence are never larger than at looser: so the threshold for an error can be found by going from strict to loose
@@ -19,7 +19,7 @@
 #include "base/argument.h"
 #include "judge/share.h"
 
-enum { LEAST_ERRORS = 40 };
+enum { LEAST_THINGS = 20 };
 
 /* One photo that was given this name with this evidence. */
 typedef struct event {
@@ -133,11 +133,11 @@ typedef struct taken {
     const int64_t *asked;                /* [n_labels] */
     int64_t n_labels, n_trials, n_asked; /* n_asked: labels with a trial */
     double sum_squares;                  /* of `asked` */
-    double more;       /* of a rate: an unknown thing meets one name more than its trial did */
-    int64_t n;         /* taken in */
-    int64_t *of_label; /* [n_labels] errors */
-    pair_count *pair;  /* hashed; n 0: free */
-    size_t n_pairs;    /* a power of 2 */
+    double more;         /* of a rate: an unknown thing meets one name more than its trial did */
+    int64_t n, n_things; /* taken in; labels that they are of */
+    int64_t *of_label;   /* [n_labels] errors */
+    pair_count *pair;    /* hashed; n 0: free */
+    size_t n_pairs;      /* a power of 2 */
     double squares, fourths, products, mutual; /* sums of x x, of x asked, and of pairs in both directions */
 } taken;
 
@@ -174,6 +174,7 @@ static void take_to(taken *t, double evidence) {
         *pair = (pair_count){e->label, e->name, pair->n + 1};
         t->mutual += (double)pair_at(t, e->name, e->label)->n;
         const double x = (double)t->of_label[e->label]++;
+        t->n_things += x == 0;
         t->squares += 2 * x + 1;
         t->fourths += (2 * x + 1) * (2 * x * x + 2 * x + 1);
         t->products += (double)t->asked[e->label];
@@ -198,15 +199,19 @@ static double design_effect(const taken *t) {
     return fmax(effect, 1) * few_things(t->squares * t->squares / t->fourths);
 }
 
-/* The effect where LEAST_ERRORS are let through, or all there are. */
+/* Too few to see how they hang together? Where half of all trials are let through, no more is to be learned. */
+static bool are_few(const taken *t) {
+    return t->n_things < LEAST_THINGS && 2 * t->n < t->n_trials && t->n < t->events->n;
+}
+
+/* The effect at the strictest threshold where it can be seen. */
 static kith_status least_effect(const events *e, const int64_t *asked, int64_t n_labels, int64_t n_trials,
                                 double *ret, kith_error *err) {
     taken t;
     kith_status status = taken_init(&t, e, asked, n_labels, n_trials, err);
     *ret = 1;
-    if (status == KITH_OK && e->n > 0) {
-        const int64_t last = e->n < LEAST_ERRORS ? e->n - 1 : LEAST_ERRORS - 1;
-        take_to(&t, e->at[last].evidence);
+    if (status == KITH_OK) {
+        while (are_few(&t)) take_to(&t, e->at[t.n].evidence);
         *ret = design_effect(&t);
     }
     taken_release(&t);
@@ -218,7 +223,7 @@ typedef struct bounded {
 } bounded;
 
 static bounded bound(const taken *t, double effect_of_few) {
-    const double effect = t->n < LEAST_ERRORS ? effect_of_few : design_effect(t);
+    const double effect = are_few(t) ? effect_of_few : design_effect(t);
     if (t->n_trials < 1) return (bounded){0, 1, 0};
     const double n = (double)t->n_trials / effect;
     const double rate = fmin(1, (double)t->n / (double)t->n_trials * t->more);

@@ -131,7 +131,8 @@ static int by_value(const void *a, const void *b) {
 /* The smallest of 1, 2, 5, 10 … times a power of ten of which `most` reach from least to most. */
 static double round_width(double least, double greatest, int64_t most) {
     static const double steps[] = {1, 2, 5};
-    const double wanted = greatest / (double)most - least / (double)most; /* the difference may be too large */
+    const double wanted =
+        greatest / (double)most - least / (double)most; /* the difference may be too large */
     for (int power = (int)floor(log10(wanted)); power < 310; power++) {
         for (int k = 0; k < 3; k++) {
             const double width = steps[k] * pow(10, power);

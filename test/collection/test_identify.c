@@ -65,7 +65,9 @@ static int tear_down(void **state) {
     return testing_tear_down(state);
 }
 
-static kith_query_part of_row(const float *row) { return (kith_query_part){.id = -1, .row = row, .weight = 1}; }
+static kith_query_part of_row(const float *row) {
+    return (kith_query_part){.id = -1, .row = row, .weight = 1};
+}
 
 static kith_status try_one(kith_collection *c, const kith_query_part *parts, int64_t n, double error,
                            kith_identify_report *ret_report, kith_identified *ret, kith_error *err) {
@@ -110,7 +112,8 @@ static void test_known_and_unknown(void **state) {
         }
         kith_identified_release(&who);
     }
-    if (n_right < N_NAMES * 9 / 10 || n_false > N_NAMES / 10) fail_msg("%d right, %d false", n_right, n_false);
+    if (n_right < N_NAMES * 9 / 10 || n_false > N_NAMES / 10)
+        fail_msg("%d right, %d false", n_right, n_false);
 }
 
 static void test_several_photos(void **state) {
@@ -284,8 +287,14 @@ static void test_same(void **state) {
     kith_error err;
     kith_sameness s;
     const float a[] = {1, 0}, b[] = {0.6F, 0.8F}, c[] = {-1, 0}, zero[] = {0, 0}, bad[] = {INFINITY, 0};
-    kith_calibration curve = {.metric = KITH_COSINE, .n_classes = 9, .n_same = 100, .n_different = 1000, .n = 3,
-                              .threshold = {-1, 0.5, 0.9}, .fmr = {1, 0.1, 0.001}, .tmr = {1, 0.995, 0.5}};
+    kith_calibration curve = {.metric = KITH_COSINE,
+                              .n_classes = 9,
+                              .n_same = 100,
+                              .n_different = 1000,
+                              .n = 3,
+                              .threshold = {-1, 0.5, 0.9},
+                              .fmr = {1, 0.1, 0.001},
+                              .tmr = {1, 0.995, 0.5}};
     assert_ok(kith_same(&curve, a, a, 2, 0.01, &s, &err), &err);
     assert_int_equal(s.verdict, KITH_VERDICT_SAME);
     assert_true(s.score == 1 && s.false_match_rate <= 0.001);
@@ -295,7 +304,8 @@ static void test_same(void **state) {
     assert_ok(kith_same(&curve, a, c, 2, 0.01, &s, &err), &err);
     assert_int_equal(s.verdict, KITH_VERDICT_DIFFERENT);
     assert_ok(kith_same(NULL, a, zero, 2, 0.01, &s, &err), &err);
-    assert_true(s.score == 0 && isnan(s.false_match_rate) && isnan(s.missed_rate) && s.verdict == KITH_VERDICT_UNSURE);
+    assert_true(s.score == 0 && isnan(s.false_match_rate) && isnan(s.missed_rate) &&
+                s.verdict == KITH_VERDICT_UNSURE);
     assert_int_equal(kith_same(&curve, a, b, 2, 0, &s, &err), KITH_EINVAL);
     assert_int_equal(kith_same(&curve, a, b, 2, 2, &s, &err), KITH_EINVAL);
     assert_int_equal(kith_same(&curve, a, b, 0, 0.1, &s, &err), KITH_EINVAL);
@@ -308,10 +318,14 @@ static void test_same(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_and_unknown), cmocka_unit_test(test_several_photos),
-        cmocka_unit_test(test_many_at_once),      cmocka_unit_test(test_items),
-        cmocka_unit_test(test_refused),           cmocka_unit_test(test_too_few_labels),
-        cmocka_unit_test(test_notes),             cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_known_and_unknown),
+        cmocka_unit_test(test_several_photos),
+        cmocka_unit_test(test_many_at_once),
+        cmocka_unit_test(test_items),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_too_few_labels),
+        cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_same),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -38,7 +38,8 @@ static inline void made_ascii(made_exif *x, int directory, uint32_t tag, const c
     memcpy(e->data, text, e->n);
 }
 
-static inline void made_rational(made_exif *x, int directory, uint32_t tag, const uint32_t *parts, uint32_t n) {
+static inline void made_rational(made_exif *x, int directory, uint32_t tag, const uint32_t *parts,
+                                 uint32_t n) {
     made_entry *e = made_tag(x, directory, tag, 5, n);
     for (uint32_t i = 0; i < 2 * n; i++) e->n += made_number(x, e->data + e->n, parts[i], 4);
 }

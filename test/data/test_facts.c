@@ -90,7 +90,8 @@ static void test_containers(void **state) {
     f = facts_of(bytes, 38 + n);
     assert_all(&f);
     /* HEIC: ftyp, meta (iinf with two items, iloc), then the item: four bytes, "Exif", the block */
-    uint8_t infe[64] = {2, 0, 0, 0, 0, 7, 0, 0}, iinf[256] = {0, 0, 0, 0, 0, 2}, meta[1024] = {0}, iloc[64] = {0};
+    uint8_t infe[64] = {2, 0, 0, 0, 0, 7, 0, 0}, iinf[256] = {0, 0, 0, 0, 0, 2}, meta[1024] = {0},
+            iloc[64] = {0};
     size_t n_iinf = 6, n_meta = 4;
     memcpy(infe + 8, "hvc1", 5);
     n_iinf += put_box(iinf + n_iinf, "infe", infe, 13);
@@ -182,9 +183,10 @@ static void test_places(void **state) {
     const struct {
         const char *ns, *ew;
         const uint32_t *lat, *lon;
-    } bad[] = {{"N", "E", none, none}, {"N", "E", zero, zero}, {"N", "E", far, ten},  {"N", "E", huge, huge},
-               {"X", "E", ten, ten},   {"", "E", ten, ten},    {"NN", "E", ten, ten}, {"N", "E", ten, by_zero},
-               {"N", "E", ten, none},  {"E", "N", ten, ten}};
+    } bad[] = {{"N", "E", none, none}, {"N", "E", zero, zero},   {"N", "E", far, ten},
+               {"N", "E", huge, huge}, {"X", "E", ten, ten},     {"", "E", ten, ten},
+               {"NN", "E", ten, ten},  {"N", "E", ten, by_zero}, {"N", "E", ten, none},
+               {"E", "N", ten, ten}};
     for (size_t i = 0; i < N_ROWS(bad); i++) {
         f = at_place(bad[i].ns, bad[i].lat, bad[i].ew, bad[i].lon);
         assert_true(isnan(f.latitude) && isnan(f.longitude));
@@ -212,8 +214,7 @@ static void test_damaged(void **state) {
     for (int i = 0; i < 20000; i++) {
         uint8_t other[MADE_EXIF_BYTES];
         memcpy(other, block, n);
-        for (int k = 0; k < 8; k++)
-            other[ki_rng_below(&rng, (uint32_t)n)] = (uint8_t)ki_rng_below(&rng, 256);
+        for (int k = 0; k < 8; k++) other[ki_rng_below(&rng, (uint32_t)n)] = (uint8_t)ki_rng_below(&rng, 256);
         facts_of_block(other, n);
     }
 }
@@ -255,7 +256,8 @@ static void test_hostile(void **state) {
 static void test_many_extents(void **state) {
     (void)state;
     enum { N = 1 << 20 };
-    uint8_t *bytes = calloc(N + 200, 1), infe[16] = {2, 0, 0, 0, 0xff, 0xff, 0, 0}, iinf[64] = {0, 0, 0, 0, 0, 1};
+    uint8_t *bytes = calloc(N + 200, 1), infe[16] = {2, 0, 0, 0, 0xff, 0xff, 0, 0},
+            iinf[64] = {0, 0, 0, 0, 0, 1};
     assert_non_null(bytes);
     memcpy(infe + 8, "Exif", 5);
     const size_t n_iinf = 6 + put_box(iinf + 6, "infe", infe, 13);

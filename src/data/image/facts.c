@@ -114,8 +114,8 @@ static void drop_company(char *make) {
                                         "IMAGING",     "ELECTRONICS", "OPTICAL", "TECHNOLOGY", "CAMERA AG"};
     for (size_t i = 0; i < sizeof words / sizeof words[0];) {
         const size_t n = strlen(make), length = strlen(words[i]);
-        const bool ends = n > length + 1 && make[n - length - 1] == ' ' &&
-                          strcasecmp(make + n - length, words[i]) == 0;
+        const bool ends =
+            n > length + 1 && make[n - length - 1] == ' ' && strcasecmp(make + n - length, words[i]) == 0;
         if (ends) make[n - length - 1] = '\0';
         i = ends ? 0 : i + 1;
     }

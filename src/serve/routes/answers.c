@@ -116,6 +116,22 @@ static const ki_schema_field column[] = {{"name", "string", NULL, false},
                                          {"max", "number?", "of numbers", true},
                                          {0}};
 
+static const ki_schema_field facet[] = {{"text", "string", "a value, or what dates begin with", true},
+                                        {"number", "number", "a value", true},
+                                        {"from", "number", "of a range: numbers from here on …", true},
+                                        {"below", "number", "… that are less", true},
+                                        {"items", "integer", NULL, false},
+                                        {0}};
+
+static const ki_schema_field facets[] = {
+    {"column", "string", NULL, false},
+    {"type", "=text|integer|real", NULL, false},
+    {"items", "integer", "with a value, of those that the filter lets through", false},
+    {"without", "integer", "of them without one", false},
+    {"different", "integer", "values; of dates days, months or years", false},
+    {"values", "[]Facet", "texts: the most frequent first; numbers and dates in their order", false},
+    {0}};
+
 static const ki_schema_field curve[] = {
     {"false_match_rate", "[]number", NULL, false},
     {"threshold", "[]number", NULL, false},
@@ -226,6 +242,8 @@ const ki_answer_schema ki_answer_schemas[] = {
     {"Hit", hit},
     {"Explanation", explanation},
     {"Map", map},
+    {"Facets", facets},
+    {"Facet", facet},
     {"Duplicates", duplicates},
     {"Group", group},
     {"Duplicate", duplicate},
