@@ -195,6 +195,7 @@ typedef struct kith_sync_report {
     char **bad;           /* the first KITH_SYNC_NAMED, as "PATH: why" */
     int64_t n_excluded;   /* were removed by hand, and stay out */
     int64_t n_relabelled; /* as before, with another label of the data set */
+    int64_t n_names_kept; /* moved or changed, and the name that somebody decided stays (kith/names.h) */
     kith_sync_reason reason;
     kith_status measured; /* the false-match rates; not KITH_OK: the collection is complete without, and … */
     kith_error measured_error; /* … this is why */

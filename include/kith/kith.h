@@ -26,6 +26,7 @@
 #include "kith/log.h"
 #include "kith/map.h"
 #include "kith/model.h"
+#include "kith/names.h"
 #include "kith/objective.h"
 #include "kith/photos.h"
 #include "kith/pull.h"

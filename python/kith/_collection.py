@@ -268,6 +268,54 @@ class Collection:
             work.call(lib.kith_collection_calibrate, self._handle.get(), given, work.callback, ffi.NULL, found)
         return Calibration(found)
 
+    # ---- names ----
+
+    def name(self, ids: Union[int, Sequence[int]], name: Optional[str], *, who: str, was: Optional[Sequence[Optional[str]]] = None,
+             by_model: bool = False) -> int:
+        """Items get this name (None: no name any more), by whoever `who` is, and keep it whatever their folders say later. was: the name that
+        each was thought to have (None: none); nothing is done, and it is a kith.Error, if one has another by now. The number of the
+        decision, for undo_name()."""
+        listed = [ids] if isinstance(ids, int) else list(ids)
+        request = options("kith_name_request")
+        c_ids = ffi.new("int64_t[]", listed)
+        texts = [ffi.new("char[]", encode(who))]
+        request.act = lib.KITH_NAME_GIVE if name is not None else lib.KITH_NAME_TAKE
+        request.who, request.ids, request.n_ids, request.by_model = texts[0], c_ids, len(listed), by_model
+        if name is not None:
+            texts.append(ffi.new("char[]", encode(name)))
+            request.name = texts[-1]
+        if was is not None:
+            if len(was) != len(listed):
+                raise ValueError("was has %d names for %d items" % (len(was), len(listed)))
+            given = [ffi.NULL if one is None else ffi.new("char[]", encode(one)) for one in was]
+            c_was = ffi.new("char *[]", given)
+            request.was = c_was
+        return self._decide(request)
+
+    def rename(self, name: str, to: str, *, who: str, merge: bool = False) -> int:
+        """All items of a name get another, which no item has yet, or with merge=True one that some have."""
+        request = options("kith_name_request")
+        texts = [ffi.new("char[]", encode(text_)) for text_ in (who, name, to)]
+        request.act = lib.KITH_NAME_MERGE if merge else lib.KITH_NAME_RENAME
+        request.who = texts[0]
+        setattr(request, "from", texts[1])
+        request.name = texts[2]
+        return self._decide(request)
+
+    def undo_name(self, *, who: str, number: int = 0) -> int:
+        """Take a decision back: the one of this number, or the last one of `who`. The number of the undoing, which can be undone, too."""
+        request = options("kith_name_request")
+        c_who = ffi.new("char[]", encode(who))
+        request.act, request.who, request.number = lib.KITH_NAME_UNDO, c_who, number
+        return self._decide(request)
+
+    def _decide(self, request: Any) -> int:
+        result = ffi.new("kith_name_result *")
+        with self._guard.alone, self._asking.alone:
+            call(lib.kith_collection_name, self._handle.get(), request, result)
+        found: int = result.number
+        return found
+
     # ---- asking ----
 
     def search(self, queries: Union[Query, Sequence[Query]], k: Optional[int] = 10, *, where: Optional[str] = None,

@@ -10,7 +10,8 @@ typedef kith_status (*index_action)(const index_request *request, kith_error *er
 
 /* What can be done to an index that is there; one of them at a time. */
 typedef struct asked {
-    bool sync, add, renew, info, compact, check, groups;
+    bool sync, add, renew, info, compact, check, groups, names_xmp;
+    const char *names, *names_folders;
 } asked;
 
 /* The action, or NULL when the usage was wrong and said so. */
@@ -30,7 +31,10 @@ static index_action choose(const index_request *r, const asked *a, const char *o
                 {"--compact", a->compact, false, index_compact},
                 {"--check", a->check, false, index_check},
                 {"--facets", r->facets != NULL, false, index_facets},
-                {"--calibrate", r->calibrate != NULL, false, index_calibrate}};
+                {"--calibrate", r->calibrate != NULL, false, index_calibrate},
+                {"--names", a->names != NULL, false, index_names},
+                {"--names-xmp", a->names_xmp, false, index_names},
+                {"--names-folders", a->names_folders != NULL, false, index_names}};
     int found = -1;
     for (int i = 0; i < (int)(sizeof rows / sizeof rows[0]); i++) {
         if (!rows[i].is_asked) continue;
@@ -44,7 +48,8 @@ static index_action choose(const index_request *r, const asked *a, const char *o
         cli_misused(
             "index",
             "wants -o INDEX or --to ADDRESS for a new one, or one of --sync, --add, --remove, --renew-model, "
-            "--groups, --info, --facets, --calibrate, --compact and --check");
+            "--groups, --info, --facets, --calibrate, --names, --names-xmp, --names-folders, --compact and "
+            "--check");
         return NULL;
     }
     if (!rows[found].takes_operands && r->n_operands > 0) {
@@ -123,7 +128,7 @@ int cmd_index(int argc, char **argv) {
     static const char *const splits[] = {"auto", "train", "validation", "test", "all", NULL};
     index_request r = {.recall = 0.99, .most = 20, .error = NAN};
     asked a = {0};
-    const char *out = NULL, *to = NULL, *model = NULL;
+    const char *out = NULL, *to = NULL, *model = NULL, *xmp = NULL;
     int metric = 0, split = 0;
     kith_model_options_init(&r.model, sizeof r.model);
     const cli_option options[] = {
@@ -155,6 +160,13 @@ int cmd_index(int argc, char **argv) {
         CLI_FLAG("info", &a.info, "say what the index is"),
         CLI_TEXT("calibrate", "DATA", &r.calibrate,
                  "measure false-match rates (for --same) on a data set with classes, not on its own labels"),
+        CLI_OUT("names", "FILE.csv", &a.names, ".csv", "write the names, and who decided them, as a table"),
+        CLI_FLAG("names-xmp", &a.names_xmp,
+                 "write the names as XMP sidecars (photo.jpg.xmp) beside the photos"),
+        CLI_OUT_FOLDER("xmp", "DIR", &xmp, "of --names-xmp: into this folder instead"),
+        CLI_OUT_FOLDER("names-folders", "DIR", &a.names_folders,
+                       "make a folder for each name, with links to its photos: what kith train takes"),
+        CLI_FLAG("copy", &r.copy, "of --names-folders: copies instead of links"),
         CLI_FLAG("compact", &a.compact, "write the index anew, without what was removed"),
         CLI_FLAG("check", &a.check, "read everything and compare the checksums"),
         CLI_TEXT("labels|y", "FILE", &r.labels,
@@ -230,6 +242,10 @@ int cmd_index(int argc, char **argv) {
     r.split = split > 0 && split <= KITH_N_SPLITS ? (kith_split)(split - 1) : KITH_SPLIT_ALL;
     const index_action action = choose(&r, &a, out, to);
     if (!action) return CLI_USAGE;
+    if (xmp && !a.names_xmp) return cli_misused("index", "--xmp is for --names-xmp");
+    if (r.copy && !a.names_folders) return cli_misused("index", "--copy is for --names-folders");
+    r.names_to = a.names ? a.names : a.names_folders ? a.names_folders : xmp;
+    r.names_form = a.names_xmp ? KITH_NAMES_XMP : a.names_folders ? KITH_NAMES_FOLDERS : KITH_NAMES_CSV;
     if (action == index_add && r.n_operands == 0) return cli_misused("index", "--add wants files or folders");
     if (r.exif && r.no_exif) return cli_misused("index", "--exif and --no-exif are both given; wanted one");
     const bool reads =

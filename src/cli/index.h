@@ -6,6 +6,7 @@
 #include "kith/collection.h"
 #include "kith/data.h"
 #include "kith/model.h"
+#include "kith/names.h"
 
 /* What the command was told. */
 typedef struct index_request {
@@ -31,6 +32,9 @@ typedef struct index_request {
     double error;               /* --groups: of the pairs put together so many may be wrong */
     bool groups_all;            /* also what has a label */
     const char *html;
+    kith_names_form names_form;
+    const char *names_to; /* where names are written; NULL: beside the photos */
+    bool copy;            /* photos, not links to them */
 } index_request;
 
 /* ---- what is done ---- */
@@ -48,6 +52,8 @@ kith_status index_facets(const index_request *request, kith_error *err);
 kith_status index_compact(const index_request *request, kith_error *err);
 kith_status index_check(const index_request *request, kith_error *err);
 kith_status index_calibrate(const index_request *request, kith_error *err);
+/* --names and its like: write the names for other programs. */
+kith_status index_names(const index_request *request, kith_error *err);
 /* --groups (index_groups.c) */
 kith_status index_groups(const index_request *request, kith_error *err);
 

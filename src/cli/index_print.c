@@ -40,6 +40,7 @@ static void put_report(kith_json *json, const kith_sync_report *r) {
     put_int(json, "removed", r->n_removed);
     put_int(json, "left_out", r->n_excluded);
     put_int(json, "relabelled", r->n_relabelled);
+    put_int(json, "names_kept", r->n_names_kept);
     put_int(json, "with_other_values", r->n_revalued);
     put_int(json, "grouped", r->n_grouped);
     put_int(json, "unreadable", r->n_bad);
@@ -128,7 +129,8 @@ static void print_report(const kith_sync_report *r) {
                  {"with other values", r->n_revalued},
                  {"grouped", r->n_grouped},
                  {"as before", r->n_same},
-                 {"left out (removed by hand)", r->n_excluded}};
+                 {"left out (removed by hand)", r->n_excluded},
+                 {"keep the name that was decided", r->n_names_kept}};
     const char *between = "; ";
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].n == 0) continue;

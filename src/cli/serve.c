@@ -110,7 +110,7 @@ int cmd_serve(int argc, char **argv) {
         CLI_INT("port", "N", &o.port, 0, 65535, "where to listen; 0: a port that is free"),
         CLI_TEXT("host", "ADDRESS", &o.host, "which address to listen on; other than loopback needs tokens"),
         CLI_TEXT("token-file", "FILE", &o.token_file,
-                 "lines 'token SECRET' and 'read-only SECRET'; SIGHUP reads it again"),
+                 "lines 'token SECRET', 'read-only SECRET' and 'write NAME SECRET'; SIGHUP reads it again"),
         CLI_LIST("name", "HOST", &names, "a name that the server is reached by"),
         CLI_LIST("trusted-proxy", "NET", &proxies, "an address or network whose X-Forwarded-For is believed"),
         CLI_OUT("access-log", "FILE", &log, "", "a JSON line for each request; -: standard output"),
@@ -144,6 +144,8 @@ int cmd_serve(int argc, char **argv) {
             "rescan", "S", &o.rescan, 0, 1e6,
             "seconds between two looks at the folder of photos, or more where one takes long; 0: only at the "
             "start"),
+        CLI_FLAG("edit", &o.edit, "let people name photos, who have a write token (docs/serving.md)"),
+        CLI_TEXT("unnamed", "LABEL", &o.unnamed, "with --edit: photos with this label have no name, too"),
         CLI_TEXT("device", "NAME", &o.model.device, "what the model runs on (see kith list devices)"),
         CLI_END};
     const cli_usage usage = {
@@ -184,6 +186,13 @@ int cmd_serve(int argc, char **argv) {
                            cache          ? "cache"
                            : o.model.side ? "size"
                                           : "views");
+    if (are_photos && o.edit)
+        return cli_misused(
+            "serve",
+            "--edit wants an index, because the cache of photos may be emptied: kith index %.200s -o "
+            "INDEX, then kith serve INDEX --edit",
+            o.index);
+    if (o.unnamed && !o.edit) return cli_misused("serve", "--unnamed is for --edit");
     sigset_t signals;
     block_signals(&signals);
     if (are_photos && take_photos(&o, argv[1], cache, &who, &err) != KITH_OK) {

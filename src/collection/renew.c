@@ -12,6 +12,7 @@
 #include "base/atomic.h"
 #include "base/path.h"
 #include "collection/collection.h"
+#include "collection/decisions.h"
 #include "collection/remember.h"
 #include "io/file.h"
 #include "kith/groups.h"
@@ -248,6 +249,8 @@ kith_status kith_collection_renew(const char *path, const kith_model_options *mo
         goto done;
     }
     KI_CHECK(copy_values(&r, err));
+    KI_CHECK(ki_decisions_carry(r.old->index, r.new->index, err));
+    KI_CHECK(kith_index_commit(r.new->index, NULL, err));
     status = swap(&r, err);
 done:
     kith_collection_free(r.new);

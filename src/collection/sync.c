@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/argument.h"
 #include "base/text.h"
+#include "collection/decisions.h"
 #include "collection/sync_facts.h"
 #include "collection/sync_files.h"
 #include "collection/sync_meta.h"
@@ -68,6 +69,7 @@ static kith_status compare(ki_sync *s, kith_error *err) {
     }
     s->report->n_files = s->n;
     if (s->task->only_adds) s->n_gone = 0;
+    KI_CHECK(ki_decisions_decided(s->index, &s->decided, &s->n_decided, err));
 done:
     ki_free(items);
     ki_free(old);
@@ -131,7 +133,8 @@ static kith_status relabel(ki_sync *s, kith_error *err) {
     for (int64_t i = 0; i < s->n; i++) {
         const ki_sync_file *f = &s->file[i];
         const bool stays = f->old >= 0 && (f->state == KITH_FILE_SAME || f->is_touched);
-        if (!stays || !ki_sync_item(s, i).label) continue;
+        if (!stays || !ki_sync_item(s, i).label || ki_decisions_has(s->decided, s->n_decided, f->old))
+            continue;
         ids[n] = f->old;
         at[n++] = i;
     }
@@ -151,11 +154,18 @@ done:
     return status;
 }
 
-/* The item under the new path. The label comes from where the file lies now. */
+/* The item under the new path. The label comes from where the file lies now, unless somebody decided it. */
 static kith_status move(ki_sync *s, int64_t i, int64_t id, kith_error *err) {
     const kith_index_item item = ki_sync_item(s, i);
+    kith_index_item before = {0};
+    const bool is_decided = ki_decisions_has(s->decided, s->n_decided, id);
     s->report->n_moved++;
-    return kith_index_move(s->index, id, item.path, item.label, item.bytes, item.mtime_ns, err);
+    s->report->n_names_kept += is_decided;
+    if (is_decided) KI_TRY(kith_index_item_get(s->index, id, &before, err));
+    const kith_status status = kith_index_move(
+        s->index, id, item.path, is_decided ? before.label : item.label, item.bytes, item.mtime_ns, err);
+    kith_index_item_release(&before);
+    return status;
 }
 
 /* Dates and moves; the rest is left in `todo`. */
@@ -207,6 +217,7 @@ kith_status ki_sync_run(kith_index *index, kith_model *model, const ki_sync_task
     KI_TRY(ki_zalloc_or(&report.bad, KITH_SYNC_NAMED, sizeof *report.bad, "files' names", err));
     const kith_status status = run(&s, err);
     kith_ids_free(s.gone);
+    kith_ids_free(s.decided);
     ki_free(s.file);
     ki_free(s.stamp);
     ki_free(s.todo);

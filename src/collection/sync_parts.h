@@ -32,6 +32,7 @@ typedef struct ki_sync {
     int64_t *todo, n_todo, n_done; /* files to embed */
     double committed;              /* when */
     int64_t n_pending;             /* embedded since then */
+    int64_t *decided, n_decided;   /* items whose name was decided: it stays (decisions.h) */
     ki_sync_meta *meta;            /* never NULL */
     bool reads_exif;               /* of what is new */
     unsigned exif_columns;         /* bits: facts that some photo has had */

@@ -29,6 +29,9 @@ const ki_note_type ki_note_types[KI_N_NOTES] = {
     [KI_NOTE_META_COLUMNS] = {"meta_columns", KI_NOTE_IS_TEXT, false},
     [KI_NOTE_GROUPS] = {"groups", KI_NOTE_IS_TEXT, false},
     [KI_NOTE_PLACE] = {"place", KI_NOTE_IS_PATH, false},
+    [KI_NOTE_DECISIONS] = {"decisions", KI_NOTE_IS_TEXT, false},
+    [KI_NOTE_REJECTED] = {"rejected_names", KI_NOTE_IS_TEXT, false},
+    [KI_NOTE_APART] = {"not_same", KI_NOTE_IS_TEXT, false},
 };
 
 ki_note ki_note_named(const char *name) {

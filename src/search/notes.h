@@ -31,6 +31,9 @@ typedef enum ki_note {
     KI_NOTE_META_COLUMNS, /* … and its columns then, one a line */
     KI_NOTE_GROUPS,       /* how its groups were made (collection/group_kept.c) */
     KI_NOTE_PLACE,        /* where the index itself lay when it was first committed */
+    KI_NOTE_DECISIONS,    /* of people about names, … (collection/decisions.h) */
+    KI_NOTE_REJECTED,     /* … names that are not theirs, … */
+    KI_NOTE_APART,        /* … and items that are not the same */
     KI_N_NOTES
 } ki_note;
 

@@ -128,18 +128,33 @@ static ki_handling check_sender(ki_request *r, const char *fault) {
 
 static ki_handling check_access(ki_request *r) {
     ki_server *s = r->server;
-    r->access = KI_ACCESS_ALL;
+    r->access = s->options.edit ? KI_ACCESS_WRITE : KI_ACCESS_ALL;
     if (s->options.token_file) {
         const char *given = ki_request_header(r, "Authorization");
         pthread_rwlock_rdlock(&s->tokens_lock);
-        r->access = ki_tokens_check(&s->tokens, given);
+        r->access = ki_tokens_find(&s->tokens, given, r->who);
         pthread_rwlock_unlock(&s->tokens_lock);
     }
+    if (r->route->access == KI_ACCESS_WRITE && r->access > KI_ACCESS_OPEN && !s->options.edit)
+        return ki_answer_problem(r, 403, "start it with --edit to name photos", "this server only reads");
     if (r->access >= r->route->access) return KI_HANDED_ON;
     if (r->access == KI_ACCESS_OPEN)
         return ki_answer_problem(r, 401, "send it as Authorization: Bearer TOKEN",
                                  "this needs a token of the server");
+    if (r->route->access == KI_ACCESS_WRITE)
+        return ki_answer_problem(r, 403, "a line 'write NAME SECRET' of the token file makes one",
+                                 "this token does not allow to name photos");
     return ki_answer_problem(r, 403, NULL, "the read-only token does not allow this");
+}
+
+/* What a form or a link of another page can send, a browser sends without asking this server: JSON it does not. */
+static ki_handling check_writing(ki_request *r) {
+    static const char json[] = "application/json";
+    const char *type = ki_request_header(r, "Content-Type");
+    if (r->route->access != KI_ACCESS_WRITE || r->route->method != KI_POST) return KI_HANDED_ON;
+    if (type && strncasecmp(type, json, strlen(json)) == 0) return KI_HANDED_ON;
+    return ki_answer_problem(r, 415, "send it with the header Content-Type: application/json",
+                             "a decision is not JSON");
 }
 
 static ki_handling check(ki_request *r, const char *fault) {
@@ -150,7 +165,7 @@ static ki_handling check(ki_request *r, const char *fault) {
     if (!r->route && allow)
         return ki_answer_problem(r, 405, NULL, "%.60s takes %s, not %s", r->path, allow, r->method);
     if (!r->route) return ki_answer_problem(r, 404, "see /openapi.json", "there is no %.80s here", r->path);
-    if (check_access(r) == KI_ANSWERED) return KI_ANSWERED;
+    if (check_access(r) == KI_ANSWERED || check_writing(r) == KI_ANSWERED) return KI_ANSWERED;
     if (length && ki_parse_int64(length, &n_bytes) && n_bytes > r->server->options.most_body_bytes)
         return ki_answer_problem(r, 413, NULL, "the request has %lld bytes; at most %lld are read",
                                  (long long)n_bytes, (long long)r->server->options.most_body_bytes);

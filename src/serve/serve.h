@@ -8,7 +8,7 @@
  *     … until it is to end …
  *     ki_server_free(server);
  *
- * The server only reads, but for photos that it was given to index. It runs on threads of its own; the functions below are for the thread that started it. Beginning, end
+ * The server only reads, but for photos that it was given to index, and decisions about names where it is told to take them. It runs on threads of its own; the functions below are for the thread that started it. Beginning, end
  * and new tokens are lines of the log. This is all that the program knows of this layer, which is a library of its own:
  * libkith needs no HTTP library (docs/adr/0070-serve.md). */
 #ifndef KI_SERVE_H
@@ -30,8 +30,10 @@ typedef struct ki_serve_options {
      * start). NULL: an index that is only read */
     kith_photos *photos;
     double rescan;
-    const char *host; /* an address or a name that has one: "127.0.0.1" */
-    int64_t port;     /* 0: one that is free */
+    bool edit;           /* who has a write token, or where there are no tokens anybody, names photos */
+    const char *unnamed; /* photos with this label count as photos without a name; NULL: none do */
+    const char *host;    /* an address or a name that has one: "127.0.0.1" */
+    int64_t port;        /* 0: one that is free */
     /* Who may ask, and how much. */
     const char *token_file;     /* NULL: no token is asked for; only on loopback addresses */
     const char *const *names;   /* of this server in the Host header, beside addresses and localhost */

@@ -192,6 +192,7 @@ static kith_status open_server(ki_server *s, kith_error *err) {
     KI_TRY(ki_pool_new(o->n_workers ? o->n_workers : 4 * cores, ki_handler_done, &s->pool, err));
     KI_TRY(ki_searcher_new(s->pool, &s->metrics, o->most_batch, o->most_k, o->deadline, &s->searcher, err));
     KI_TRY(ki_finder_new(s->catalogs, s->pool, &s->finder, err));
+    if (o->edit) KI_TRY(ki_namer_new(o->index, s->catalogs, s->pool, &s->namer, err));
     if (o->photos) KI_TRY(ki_indexer_new(o->photos, o->rescan, &s->indexer, err));
     KI_TRY(ki_handler_start(s, err));
     s->has_keeper = pthread_create(&s->keeper, NULL, keep, s) == 0;
@@ -277,6 +278,7 @@ void ki_server_free(ki_server *s) {
     ki_decoders_end(s->decoders);
     while (s->daemon && atomic_load(&s->n_work) > 0) pause_shortly();
     if (s->daemon) MHD_stop_daemon(s->daemon);
+    ki_namer_free(s->namer);
     ki_finder_free(s->finder);
     ki_searcher_free(s->searcher);
     ki_decoders_free(s->decoders);

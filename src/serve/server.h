@@ -13,6 +13,7 @@
 #include "serve/search/catalog.h"
 #include "serve/search/groups.h"
 #include "serve/search/indexer.h"
+#include "serve/search/namer.h"
 #include "serve/search/searcher.h"
 #include "serve/serve.h"
 
@@ -36,6 +37,7 @@ struct ki_server {
     ki_decoders *decoders;
     ki_searcher *searcher;
     ki_finder *finder;
+    ki_namer *namer; /* NULL: names are not decided here */
 
     struct MHD_Daemon *daemon;
     int listener;                 /* -1: taken over by the daemon */

@@ -1,7 +1,7 @@
 // kith serve over an index of drawn signs: what the stand-in cannot show, namely that page and server understand each
 // other.
 import { execFileSync, spawn } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -39,6 +39,30 @@ export function makeIndex() {
   };
 }
 
+// 200 signs without a name, and 4 of each of 10 names: what is drawn is the beginning of the file's name.
+export function makeNameless() {
+  const folder = mkdtempSync(join(tmpdir(), 'kith-names-'));
+  const kith = (...words) =>
+    execFileSync(PROGRAM, words, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], timeout: LIMIT_MS });
+  kith('synth', 'drawn', '--classes', '10', '--images', '24', '--colour');
+  for (const kind of readdirSync(join(folder, 'drawn')))
+    readdirSync(join(folder, 'drawn', kind)).forEach((file, i) => {
+      const to = join(folder, 'signs', i < 4 ? kind : '');
+      mkdirSync(to, { recursive: true });
+      copyFileSync(join(folder, 'drawn', kind, file), join(to, `${kind}-${file}`));
+    });
+  kith('index', 'signs', '-o', 'signs.kith');
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+export const NAMERS = { anna: 'anna-correct-horse-battery', bert: 'bert-correct-horse-battery', reader: 'reader-correct-horse' };
+
+export async function startNaming(index) {
+  const lines = `write anna ${NAMERS.anna}\nwrite bert ${NAMERS.bert}\nread-only ${NAMERS.reader}\n`;
+  writeFileSync(join(index.folder, 'tokens'), lines, { mode: 0o600 });
+  return start(index, ['serve', 'signs.kith', '--port', '0', '--rate', '1000', '--burst', '1000', '--edit', '--token-file', 'tokens'], NAMERS.anna);
+}
+
 // The server says where it is when it is ready. token: one that it asks for. what: the index, or the folder of photos.
 export async function startKith(index, token = null, what = 'signs.kith') {
   const words = ['serve', what, '--port', '0', '--rate', '1000', '--burst', '1000'];
@@ -47,6 +71,10 @@ export async function startKith(index, token = null, what = 'signs.kith') {
     writeFileSync(join(index.folder, 'tokens'), `token ${token}\n`, { mode: 0o600 });
     words.push('--token-file', 'tokens');
   }
+  return start(index, words, token);
+}
+
+async function start(index, words, token) {
   const server = spawn(PROGRAM, words, { cwd: index.folder, stdio: ['ignore', 'ignore', 'pipe'] });
   let said = '';
   const url = await new Promise((resolve, reject) => {

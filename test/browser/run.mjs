@@ -4,10 +4,11 @@
 // names to run.
 import { execSync } from 'node:child_process';
 import { Browser, loadTools, runCases } from './harness.mjs';
-import { makeIndex, startKith } from './kith.mjs';
+import { makeIndex, makeNameless, startKith, startNaming } from './kith.mjs';
 import { drawPng, startMock } from './mock.mjs';
 import { faultCases, tokenCases } from './fault_cases.mjs';
 import { lookCases } from './look_cases.mjs';
+import { nameCases } from './name_cases.mjs';
 import { indexingCases, photosCases } from './progress_cases.mjs';
 import { explainCases, searchCases } from './search_cases.mjs';
 import { sizeCases } from './size.mjs';
@@ -67,6 +68,12 @@ try {
   results.push(await runSite(browser, tools, await startKith(index, 'correct-horse-battery-staple'), tokenCases));
 } finally {
   index.remove();
+}
+const nameless = makeNameless();
+try {
+  results.push(await runSite(browser, tools, await startNaming(nameless), nameCases));
+} finally {
+  nameless.remove();
 }
 results.push(await runSite(browser, tools, await mockSite({}), faultCases));
 results.push(await runSite(browser, tools, await mockSite({}), indexingCases));

@@ -9,13 +9,27 @@ const files = readdirSync(FOLDER)
   .filter((name) => /\.(html|css|js)$/.test(name))
   .map((name) => ({ name, bytes: readFileSync(FOLDER + name) }));
 const text = ({ bytes }) => bytes.toString();
+// The views that app.js loads when they are opened, with their styles.
+const [, views] = /const VIEWS = \{(.*)\}/.exec(text(files.find(({ name }) => name === 'app.js')));
+const later = [...views.matchAll(/(\w+):/g)].map(([, view]) => view);
+const isLater = ({ name }) => later.includes(name.split('.')[0]);
+const MOST_LATER_BYTES = 25000;
+const sumOf = (some) => some.reduce((n, { bytes }) => n + bytes.length, 0);
 
 export const sizeCases = [
   [
     'the page is under 100 kB',
     () => {
-      const sum = files.reduce((n, { bytes }) => n + bytes.length, 0);
+      const sum = sumOf(files.filter((file) => !isLater(file)));
       check(sum < MOST_BYTES, `found ${sum} bytes, wanted fewer than ${MOST_BYTES}`);
+    },
+  ],
+  [
+    'what is loaded when a view is opened is under 25 kB',
+    () => {
+      check(later.length === 2 && files.some(isLater), `found the views ${later}`);
+      const sum = sumOf(files.filter(isLater));
+      check(sum < MOST_LATER_BYTES, `found ${sum} bytes, wanted fewer than ${MOST_LATER_BYTES}`);
     },
   ],
   [

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "io/json.h"
+#include "serve/routes/naming.h"
 #include "serve/routes/route.h"
 #include "serve/search/query.h"
 #include "support/http.h"
@@ -34,7 +35,8 @@ static int set_up(void **state) {
                     "%s index many -o many.kith --model m.safetensors && %s index p.kith --sync",
                     testing_folder(), testing_program(), testing_program(), testing_program());
     if (status != 0) fail_msg("%s", output);
-    const ki_serve_options o = served_options();
+    ki_serve_options o = served_options();
+    o.edit = true;
     server = served_start(&o, &port);
     http_answer a = http_get(port, "/openapi.json");
     assert_int_equal(a.status, 200);
@@ -273,6 +275,30 @@ static void test_answers(void **state) {
     assert_true(at(same, "groups")->n_items > 0);
 }
 
+/* Names: with a decision made, so that nothing is empty. */
+static void test_answers_about_names(void **state) {
+    (void)state;
+    const char *const decisions[] = {"{\"act\": \"take\", \"ids\": [1]}",
+                                     "{\"act\": \"reject\", \"ids\": [1], \"name\": \"glyph00003\"}"};
+    for (size_t i = 0; i < N_ROWS(decisions); i++)
+        assert_described(http_post_json(port, "/api/v1/decide", decisions[i]), 200, "~api~v1~decide/post");
+    assert_described(http_post_json(port, "/api/v1/decide", "{}"), 400, "~api~v1~decide/post");
+    assert_described(
+        http_post_json(port, "/api/v1/decide", "{\"act\": \"take\", \"ids\": [2], \"was\": [null]}"), 409,
+        "~api~v1~decide/post");
+    const ki_value *names = assert_described(http_get(port, "/api/v1/names"), 200, "~api~v1~names/get");
+    assert_true(at(names, "names")->n_items > 0);
+    const ki_value *queue = assert_described(http_get(port, "/api/v1/queue"), 200, "~api~v1~queue/get");
+    assert_int_equal(at(queue, "questions")->n_items, 1);
+    assert_true(at(at(queue, "questions")->first, "evidence")->n_items > 0);
+    const ki_value *history = assert_described(http_get(port, "/api/v1/history"), 200, "~api~v1~history/get");
+    assert_int_equal(at(history, "decisions")->n_items, 2);
+    assert_described(http_post_json(port, "/api/v1/undo", "{}"), 200, "~api~v1~undo/post");
+    assert_described(http_post_json(port, "/api/v1/undo", "{\"number\": 77}"), 404, "~api~v1~undo/post");
+    assert_options(at(document, "components/schemas/Decide"), ki_decision_options);
+    assert_options(at(document, "components/schemas/Undo"), ki_undo_options);
+}
+
 /* An index with labels enough for names. */
 static void test_names(void **state) {
     (void)state;
@@ -304,6 +330,9 @@ static void test_words(void **state) {
     const ki_value *column = at(document, "components/schemas/Column/properties");
     for (int i = KITH_COSINE; i <= KITH_SQEUCLIDEAN; i++)
         assert_word(at(info, "metric"), kith_metric_name((kith_metric)i));
+    const ki_value *decision = at(document, "components/schemas/Decision/properties");
+    for (int i = 0; i < KITH_N_NAME_ACTS; i++)
+        assert_word(at(decision, "act"), kith_name_act_word((kith_name_act)i));
     for (int i = KITH_TIER_EXACT; i <= KITH_TIER_GRAPH; i++)
         assert_word(at(info, "tier"), kith_index_tier_name((kith_index_tier)i));
     for (int i = KITH_VALUE_INT; i <= KITH_VALUE_TEXT; i++)
@@ -316,6 +345,7 @@ int main(void) {
         cmocka_unit_test(test_every_route),
         cmocka_unit_test(test_misspelt_keys),
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_answers_about_names),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_words),
     };

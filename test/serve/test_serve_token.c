@@ -43,6 +43,32 @@ static void test_access(void **state) {
     }
 }
 
+/* A write token has a name, which is not a secret. */
+static void test_write_tokens(void **state) {
+    (void)state;
+    kith_error err;
+    ki_tokens t;
+    char who[KI_MOST_WHO + 1];
+    assert_ok(ki_tokens_parse(
+                  "write anna aaaaaaaaaaaaaaaaaaaaaaaa\nwrite \xc3\xb6zg\xc3\xbcr\tbbbbbbbbbbbbbbbbbbbbbbbb\n"
+                  "token cccccccccccccccccccccccc\n",
+                  "f", &t, &err),
+              &err);
+    assert_int_equal(ki_tokens_find(&t, "Bearer aaaaaaaaaaaaaaaaaaaaaaaa", who), KI_ACCESS_WRITE);
+    assert_string_equal(who, "anna");
+    assert_int_equal(ki_tokens_find(&t, "Bearer bbbbbbbbbbbbbbbbbbbbbbbb", who), KI_ACCESS_WRITE);
+    assert_string_equal(who, "\xc3\xb6zg\xc3\xbcr");
+    assert_int_equal(ki_tokens_find(&t, "Bearer cccccccccccccccccccccccc", who), KI_ACCESS_ALL);
+    assert_string_equal(who, "");
+    assert_int_equal(ki_tokens_find(&t, "Bearer anna", who), KI_ACCESS_OPEN);
+    static const char *const bad[] = {"write aaaaaaaaaaaaaaaaaaaaaaaa\n", "write\n", "write anna short\n",
+                                      "write \xff aaaaaaaaaaaaaaaaaaaaaaaa\n",
+                                      "write a b aaaaaaaaaaaaaaaaaaaaaaaa\n"};
+    for (size_t i = 0; i < N_ROWS(bad); i++) {
+        if (ki_tokens_parse(bad[i], "f", &t, &err) != KITH_EFORMAT) fail_msg("'%s' was read", bad[i]);
+    }
+}
+
 static void test_bad_files(void **state) {
     (void)state;
     kith_error err;
@@ -144,6 +170,7 @@ static void test_time_says_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_access),
+        cmocka_unit_test(test_write_tokens),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_a_file_that_others_can_read_or_write_is_refused),
         cmocka_unit_test(test_a_list_of_who_may_read),

@@ -18,6 +18,7 @@ static const struct {
     {403, "Forbidden"},
     {404, "Not found"},
     {405, "Method not allowed"},
+    {409, "Conflict"},
     {413, "Content too large"},
     {415, "Unsupported media type"},
     {429, "Too many requests"},

@@ -50,6 +50,7 @@ struct ki_request {
     ki_address client;
     double began; /* seconds */
     ki_access access;
+    char who[KI_MOST_WHO + 1]; /* whose token it has; "": nobody's */
     bool has_begun, is_in_work;
     ki_buffer body;
     size_t received;      /* bytes of the body */

@@ -30,26 +30,44 @@ static bool is_secret(const char *text, size_t n) {
     return n >= KI_LEAST_TOKEN;
 }
 
+static size_t next_word(const char *line, size_t n, size_t at) {
+    while (at < n && (line[at] == ' ' || line[at] == '\t')) at++;
+    return at;
+}
+
+/* The name before the secret, into `token`; returns where the secret begins, or n when there is no name. */
+static size_t take_who(const char *line, size_t n, size_t at, ki_token *token) {
+    size_t end = at;
+    while (end < n && (unsigned char)line[end] > ' ' && line[end] != 0x7f) end++;
+    if (end == at || end - at > KI_MOST_WHO) return n;
+    memcpy(token->who, line + at, end - at);
+    token->who[end - at] = '\0';
+    return ki_is_utf8(token->who) ? next_word(line, n, end) : n;
+}
+
 /* "token SECRET", without blanks at its ends. */
 static kith_status parse_line(const char *line, size_t n, int number, const char *name, ki_tokens *ret,
                               kith_error *err) {
     const size_t n_kind = strcspn(line, " \t");
-    const char *kinds[] = {"read-only", "token"};
-    const ki_access access[] = {KI_ACCESS_READ, KI_ACCESS_ALL};
-    size_t at = n_kind < n ? n_kind : n;
-    while (at < n && (line[at] == ' ' || line[at] == '\t')) at++;
-    for (int i = 0; i < 2; i++) {
+    const char *kinds[] = {"read-only", "token", "write"};
+    const ki_access access[] = {KI_ACCESS_READ, KI_ACCESS_ALL, KI_ACCESS_WRITE};
+    size_t at = next_word(line, n, n_kind < n ? n_kind : n);
+    for (int i = 0; i < 3; i++) {
+        ki_token token = {.access = access[i]};
         if (strlen(kinds[i]) != n_kind || strncmp(line, kinds[i], n_kind) != 0) continue;
+        if (token.access == KI_ACCESS_WRITE) at = take_who(line, n, at, &token);
         if (!is_secret(line + at, n - at)) break;
         if (ret->n == KI_MOST_TOKENS)
             return ki_fail(err, KITH_EFORMAT, "%s has more than %d tokens", name, KI_MOST_TOKENS);
-        ret->token[ret->n].access = access[i];
+        ret->token[ret->n] = token;
         digest(line + at, n - at, ret->token[ret->n++].digest);
         return KITH_OK;
     }
-    ki_fail(err, KITH_EFORMAT,
-            "%s: line %d is not 'token SECRET' or 'read-only SECRET' with a secret of at least %d letters",
-            name, number, KI_LEAST_TOKEN);
+    ki_fail(
+        err, KITH_EFORMAT,
+        "%s: line %d is not 'token SECRET', 'read-only SECRET' or 'write NAME SECRET' with a secret of at "
+        "least %d letters",
+        name, number, KI_LEAST_TOKEN);
     return ki_hint(err, KITH_EFORMAT, "make a secret with: openssl rand -hex 24");
 }
 
@@ -124,14 +142,21 @@ static bool is_equal(const char a[65], const char b[65]) {
 }
 
 ki_access ki_tokens_check(const ki_tokens *tokens, const char *authorization) {
+    char who[KI_MOST_WHO + 1];
+    return ki_tokens_find(tokens, authorization, who);
+}
+
+ki_access ki_tokens_find(const ki_tokens *tokens, const char *authorization, char ret_who[KI_MOST_WHO + 1]) {
     static const char scheme[] = "Bearer ";
     char given[65];
     ki_access found = KI_ACCESS_OPEN;
+    ret_who[0] = '\0';
     if (!authorization || strncasecmp(authorization, scheme, strlen(scheme)) != 0) return found;
     digest(authorization + strlen(scheme), strlen(authorization + strlen(scheme)), given);
     for (int i = 0; i < tokens->n; i++) {
-        if (is_equal(given, tokens->token[i].digest) && tokens->token[i].access > found)
-            found = tokens->token[i].access;
+        if (!is_equal(given, tokens->token[i].digest) || tokens->token[i].access <= found) continue;
+        found = tokens->token[i].access;
+        memcpy(ret_who, tokens->token[i].who, sizeof tokens->token[i].who);
     }
     return found;
 }

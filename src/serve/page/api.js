@@ -92,6 +92,10 @@ export const getProgress = () => readJson('progress');
 export const getItem = (id, signal) => readJson(`items/${id}`, { signal });
 export const getDuplicates = (offset, limit, signal) =>
   readJson(`duplicates?limit=${limit}&offset=${offset}`, { signal, isPatient: true });
+export const getNames = (path, signal) => readJson(path, { signal });
+export const getTable = async () => (await request('export.csv')).blob();
+// A writer that waits for another program is waited for: what was decided is not lost.
+export const decide = (path, decision) => readJson(path, { body: JSON.stringify(decision), isPatient: true });
 export const getImage = async (id, signal) => (await request(`items/${id}/image`, { signal })).blob();
 
 // `fields` beside the images, and the images: [{id, weight}] or [{blob, name, weight, crop}].

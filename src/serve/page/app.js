@@ -3,7 +3,6 @@ import { configure, getInfo, getProgress } from './api.js';
 import { nameOf, skeletons } from './cards.js';
 import { Detail } from './detail.js';
 import { button, byId, count, h, plural, say } from './dom.js';
-import { showDuplicates } from './duplicates.js';
 import { Filters } from './filters.js';
 import { fillHero } from './hero.js';
 import { listen, takeFile, uploads } from './intake.js';
@@ -18,7 +17,10 @@ let info = null;
 let state = null; // see query.js
 let n_lost = 0; // uploaded images that a link or a reload could not bring back
 let parts = null;
-let duplicates = null; // the controller of the view of duplicates while it is shown
+let other = null; // the controller of a view that is not the search while it is shown
+
+// Views that few open: each is a module of its name, loaded when it is needed.
+const VIEWS = { duplicates: 'Duplicates', name: 'Name photos' };
 
 // ---- problems, notices, the token ----
 
@@ -134,12 +136,13 @@ const detailActions = {
 // ---- what is shown ----
 
 function render(isLive) {
+  if (state.view === 'name' && !info.can_name) state.view = 'search';
   const { view, query } = state;
   const isSearch = view === 'search', isEmpty = query.images.length === 0;
   document.body.dataset.view = view;
   document.body.dataset.query = isEmpty ? 'none' : 'some';
-  document.title = isSearch ? 'kith search' : 'Duplicates · kith';
-  byId('title').textContent = !isSearch ? 'Duplicates' : isEmpty ? 'Search' : 'Results';
+  document.title = isSearch ? 'kith search' : `${VIEWS[view]} · kith`;
+  byId('title').textContent = !isSearch ? VIEWS[view] : isEmpty ? 'Search' : 'Results';
   byId('hero').hidden = !isSearch || !isEmpty;
   for (const link of document.querySelectorAll('nav a')) {
     if (link.dataset.go === view) link.setAttribute('aria-current', 'page');
@@ -152,22 +155,28 @@ function render(isLive) {
   const n_narrow = chipsOf(query.filters).length + Boolean(query.where) + (query.same !== null) + query.hideDuplicates;
   byId('narrow-count').textContent = n_narrow > 0 ? n_narrow : '';
   showNotices();
-  showView(isSearch, isLive);
+  showView(view, isLive);
   showDetail();
 }
 
-function showView(isSearch, isLive) {
+async function showOther(view, signal) {
+  const { show } = await import(`./${view}.js`);
+  if (!signal.aborted) show(byId('found'), { open, like }, signal, complain);
+}
+
+function showView(view, isLive) {
   const { results } = parts;
-  if (!isSearch && duplicates) return;
-  if (duplicates || !isSearch || !hasPlus()) {
-    duplicates?.abort();
-    duplicates = null;
+  const isSearch = view === 'search';
+  if (!isSearch && other?.view === view) return;
+  if (other || !isSearch || !hasPlus()) {
+    other?.abort();
+    other = null;
     clearProblem();
     results.leave();
   }
   if (!isSearch) {
-    duplicates = new AbortController();
-    showDuplicates(byId('found'), { open, like }, duplicates.signal, complain);
+    other = Object.assign(new AbortController(), { view });
+    showOther(view, other.signal).catch(complain);
   } else if (hasPlus()) {
     results.want(state.query, isLive);
   }
@@ -222,6 +231,7 @@ function build() {
     detail: new Detail(byId('detail'), info, detailActions),
   };
   showInfo();
+  document.querySelector('[data-go="name"]').hidden = !info.can_name;
   byId('hide-duplicates').addEventListener('change', (event) => ask({ hideDuplicates: event.target.checked }));
   byId('narrow').open = window.matchMedia('(min-width: 860px)').matches;
   document.addEventListener('click', (event) => {

@@ -14,7 +14,7 @@ function group({ items, kind }, number, actions) {
 }
 
 // Fills `place`; resolves when the first groups are there. fail(problem) is told what went wrong.
-export async function showDuplicates(place, actions, signal, fail) {
+export async function show(place, actions, signal, fail) {
   const list = h('div', { class: 'groups' });
   const line = h('p', { class: 'count' }, 'Comparing pictures: the server reads each of them once …');
   const more = button({ hidden: true, onclick: () => load() }, 'Show more');

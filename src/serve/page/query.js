@@ -43,7 +43,7 @@ export function stateFromSearch(search) {
     else if (name === 'duplicates') query.hideDuplicates = value === 'hide';
     else if (name === 'item' && isId(value)) state.item = Number(value);
     else if (name === 'why') state.why = value === '1';
-    else if (name === 'view' && value === 'duplicates') state.view = value;
+    else if (name === 'view' && ['duplicates', 'name'].includes(value)) state.view = value;
     else if (name === 'uploads' && isId(value)) uploads = Math.min(Number(value), 99);
   }
   return { state, uploads };

@@ -145,6 +145,67 @@ static const ki_schema_field limits[] = {{"body_bytes", "integer", NULL, false},
                                          {"queue", "integer", "requests in work", false},
                                          {0}};
 
+static const ki_schema_field naming[] = {
+    {"items", "integer", NULL, false},
+    {"named", "integer", "have a name", false},
+    {"decided", "integer", "of them: somebody decided it", false},
+    {"checked", "integer", "proposals that people confirmed or turned down", false},
+    {"wrong", "integer", "of them: turned down", false},
+    {"rate", "number?", "of wrong proposals; null: none was checked", false},
+    {"low", "number?", "the rate lies from here (95 %)", false},
+    {"high", "number?", "to here", false},
+    {0}};
+
+static const ki_schema_field name[] = {
+    {"name", "string", NULL, false}, {"count", "integer", NULL, false}, {0}};
+
+static const ki_schema_field names[] = {
+    {"naming", "Naming", NULL, false}, {"names", "[]Name", NULL, false}, {0}};
+
+static const ki_schema_field question[] = {
+    {"items", "[]Item", "several: they belong together", false},
+    {"proposal", "string?", "the name of the nearest photos that have one", false},
+    {"score", "number?", "of the nearest one", false},
+    {"false_match_rate", "number?", "how often different things look this similar", false},
+    {"error_rate", "number?", "the chance that the proposal is wrong; of a group, for its surest photo",
+     false},
+    {"error_rate_interval", "[2]number?", "its 95 % interval", false},
+    {"evidence", "[]Item", "the nearest photos with that name", false},
+    {0}};
+
+static const ki_schema_field queue[] = {{"naming", "Naming", NULL, false},
+                                        {"unnamed", "integer", "photos without a name", false},
+                                        {"generation", "integer", "counts commits of the index", false},
+                                        {"questions", "[]Question", NULL, false},
+                                        {0}};
+
+static const ki_schema_field decided[] = {{"number", "integer", "of the decision, for undo", false},
+                                          {"items", "integer", "that changed", false},
+                                          {"generation", "integer", "from this commit on it is seen", false},
+                                          {"before", "Naming", NULL, false},
+                                          {"after", "Naming", NULL, false},
+                                          {0}};
+
+static const ki_schema_field decision[] = {
+    {"number", "integer", NULL, false},
+    {"time", "integer", "seconds since 1970", false},
+    {"who", "string", NULL, false},
+    {"kind", "=person|model", NULL, false},
+    {"act", "=give|confirm|reject|take|apart|rename|merge|undo", NULL, false},
+    {"name", "string?", NULL, false},
+    {"from", "string?", NULL, false},
+    {"undoes", "integer", "the decision that this takes back; 0: none", false},
+    {"undone_by", "integer", "0: it counts", false},
+    {"items", "integer", NULL, false},
+    {"ids", "[]integer", "the first 100 of them", false},
+    {"before", "string?", "the name of the first item before and", false},
+    {"after", "string?", "after it", false},
+    {0}};
+
+static const ki_schema_field history[] = {{"n_decisions", "integer", "that are remembered", false},
+                                          {"decisions", "[]Decision", "the last one first", false},
+                                          {0}};
+
 static const ki_schema_field info[] = {
     {"version", "string", NULL, false},
     {"items", "integer", NULL, false},
@@ -160,6 +221,8 @@ static const ki_schema_field info[] = {
     {"generation", "integer", "counts commits of the index", false},
     {"is_indexing", "boolean", "photos are served that the server itself indexes: ask /progress", false},
     {"read_only", "boolean", "the token of this request is a read-only one", false},
+    {"can_name", "boolean", "this request may decide about names", false},
+    {"who", "string?", "whose the write token of this request is", false},
     {"columns", "[]Column", NULL, false},
     {"calibration", "Curve?", NULL, false},
     {"samples", "[]Item", "some items with a picture, to begin with", false},
@@ -184,6 +247,14 @@ const ki_answer_schema ki_answer_schemas[] = {
     {"Duplicates", duplicates},
     {"Group", group},
     {"Duplicate", duplicate},
+    {"Naming", naming},
+    {"Name", name},
+    {"Names", names},
+    {"Question", question},
+    {"Queue", queue},
+    {"Decided", decided},
+    {"History", history},
+    {"Decision", decision},
     {"Identified", identified},
 };
 const int ki_n_answer_schemas = (int)(sizeof ki_answer_schemas / sizeof ki_answer_schemas[0]);

@@ -106,6 +106,10 @@ ki_handling ki_route_info(ki_request *r) {
     kith_json_bool(json, ki_server_indexer(r->server));
     kith_json_key(json, "read_only");
     kith_json_bool(json, r->access < KI_ACCESS_ALL);
+    kith_json_key(json, "can_name");
+    kith_json_bool(json, r->access >= KI_ACCESS_WRITE && ki_server_options(r->server)->edit);
+    kith_json_key(json, "who");
+    kith_json_string(json, *r->who ? r->who : NULL);
     kith_json_key(json, "columns");
     kith_json_array_begin(json);
     for (int64_t i = 0; i < c->n_facts; i++) put_facts(json, &c->facts[i]);

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "serve/routes/answers.h"
+#include "serve/routes/naming.h"
 #include "serve/routes/route.h"
 #include "serve/search/query.h"
 
@@ -17,8 +18,9 @@ static const struct {
     {401, "A token is missing or wrong"},
     {403, "Host, Origin or token do not allow this"},
     {404, "No such item, or no picture of it"},
+    {409, "An item has another name now"},
     {413, "Too many bytes or pixels"},
-    {415, "Not an image that is read"},
+    {415, "Not an image, or not a body, that is read"},
     {429, "Too many requests of this address; see Retry-After"},
     {500, "A fault of the server's machine; its log says why"},
     {501, "Vectors of this index cannot be explained"},
@@ -148,6 +150,18 @@ static void put_body(kith_json *json) {
     end(json), end(json), end(json), end(json), end(json);
 }
 
+/* A decision: JSON alone. */
+static void put_decision(kith_json *json, const char *schema) {
+    begin(json, "requestBody");
+    kith_json_key(json, "required");
+    kith_json_bool(json, true);
+    begin(json, "content");
+    begin(json, "application/json");
+    begin(json, "schema");
+    ki_schema_type(json, schema);
+    end(json), end(json), end(json), end(json);
+}
+
 static void put_route(kith_json *json, const ki_route *r) {
     begin(json, r->method == KI_GET ? "get" : "post");
     put(json, "operationId", r->name);
@@ -158,7 +172,10 @@ static void put_route(kith_json *json, const ki_route *r) {
         kith_json_array_end(json);
     }
     put_parameters(json, r);
-    if (r->method == KI_POST) put_body(json);
+    if (r->method == KI_POST && r->access == KI_ACCESS_WRITE)
+        put_decision(json, r->run == ki_route_undo ? "Undo" : "Decide");
+    else if (r->method == KI_POST)
+        put_body(json);
     begin(json, "responses");
     put_answer(json, r);
     for (int i = 0; i < N_FAILURES; i++) {
@@ -197,11 +214,24 @@ static void put_images(kith_json *json) {
     ki_schema_options(json, ki_query_image_options, trees);
 }
 
+static void put_ids(kith_json *json) { ki_schema_type(json, "[]integer"); }
+static void put_was(kith_json *json) {
+    put(json, "type", "array");
+    begin(json, "items");
+    ki_schema_type(json, "string?");
+    end(json);
+}
+
 static void put_schemas(kith_json *json) {
+    static const ki_schema_tree decide_trees[] = {{"ids", false, put_ids}, {"was", false, put_was}, {0}};
     static const ki_schema_tree trees[] = {{"images", true, put_images}, {0}};
     begin(json, "schemas");
     kith_json_key(json, "Query");
     ki_schema_options(json, ki_query_options, trees);
+    kith_json_key(json, "Decide");
+    ki_schema_options(json, ki_decision_options, decide_trees);
+    kith_json_key(json, "Undo");
+    ki_schema_options(json, ki_undo_options, NULL);
     for (int i = 0; i < ki_n_answer_schemas; i++) {
         kith_json_key(json, ki_answer_schemas[i].name);
         ki_schema_fields(json, ki_answer_schemas[i].fields);
@@ -229,7 +259,7 @@ static void put_info(kith_json *json) {
     begin(json, "info");
     put(json, "title", "kith serve");
     put(json, "version", "1");
-    put(json, "description", "Search in an index of images. The server only reads.");
+    put(json, "description", "Search in an index of images. The server only reads, but for names.");
     begin(json, "license");
     put(json, "name", "Apache 2.0");
     put(json, "identifier", "Apache-2.0");

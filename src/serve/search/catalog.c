@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -29,8 +30,9 @@ struct ki_catalogs {
     const char *path;
     kith_model_options options;
     unsigned hidden; /* facts */
-    pthread_mutex_t lock;
+    pthread_mutex_t lock, refreshing;
     entry *now;
+    double seconds; /* that opening it took */
 };
 
 /* ---- users ---- */
@@ -134,6 +136,7 @@ static kith_status warm(const ki_catalog *catalog, kith_error *err) {
 static kith_status open_entry(ki_catalogs *c, entry **ret, kith_error *err) {
     kith_status status;
     entry *e = NULL;
+    const double began = ki_seconds_now();
     KI_TRY(ki_zalloc_or(&e, 1, sizeof *e, "an index", err));
     e->n_users = 1;
     KITH_OPTIONS(kith_collection_open_options, how);
@@ -150,6 +153,9 @@ static kith_status open_entry(ki_catalogs *c, entry **ret, kith_error *err) {
     KI_CHECK(warm(&e->catalog, err));
     *ret = e;
     e = NULL;
+    pthread_mutex_lock(&c->lock);
+    c->seconds = ki_seconds_now() - began;
+    pthread_mutex_unlock(&c->lock);
 done:
     if (e) {
         pthread_mutex_lock(&c->lock);
@@ -167,6 +173,7 @@ kith_status ki_catalogs_new(const char *path, const kith_model_options *options,
     c->options = *options;
     c->hidden = hidden;
     pthread_mutex_init(&c->lock, NULL);
+    pthread_mutex_init(&c->refreshing, NULL);
     const kith_status status = open_entry(c, &c->now, err);
     if (status == KITH_OK)
         *ret = c;
@@ -179,10 +186,11 @@ void ki_catalogs_free(ki_catalogs *c) {
     if (!c) return;
     if (c->now) drop_entry(c->now);
     pthread_mutex_destroy(&c->lock);
+    pthread_mutex_destroy(&c->refreshing);
     ki_free(c);
 }
 
-kith_status ki_catalogs_refresh(ki_catalogs *c, bool *ret_is_new, kith_error *err) {
+static kith_status refresh(ki_catalogs *c, bool *ret_is_new, kith_error *err) {
     bool is_current = true;
     entry *opened = NULL;
     *ret_is_new = false;
@@ -196,6 +204,20 @@ kith_status ki_catalogs_refresh(ki_catalogs *c, bool *ret_is_new, kith_error *er
     pthread_mutex_unlock(&c->lock);
     *ret_is_new = true;
     return KITH_OK;
+}
+
+kith_status ki_catalogs_refresh(ki_catalogs *c, bool *ret_is_new, kith_error *err) {
+    pthread_mutex_lock(&c->refreshing);
+    const kith_status status = refresh(c, ret_is_new, err);
+    pthread_mutex_unlock(&c->refreshing);
+    return status;
+}
+
+double ki_catalogs_seconds(ki_catalogs *c) {
+    pthread_mutex_lock(&c->lock);
+    const double seconds = c->seconds;
+    pthread_mutex_unlock(&c->lock);
+    return seconds;
 }
 
 const char *ki_catalog_shown(const ki_catalog *catalog, const char *path) {

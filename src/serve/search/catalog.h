@@ -51,8 +51,11 @@ ki_catalog *ki_catalog_take(ki_catalogs *catalogs);
 ki_catalog *ki_catalog_share(ki_catalogs *catalogs, ki_catalog *catalog);
 void ki_catalog_give_back(ki_catalogs *catalogs, ki_catalog *catalog); /* NULL is fine */
 
-/* Open the index anew if it has another commit. On failure what was served is served on. One thread at a time. */
+/* Open the index anew if it has another commit. On failure what was served is served on. Any thread; one waits for another. */
 kith_status ki_catalogs_refresh(ki_catalogs *catalogs, bool *ret_is_new, kith_error *err);
+
+/* How long the index took to be opened the last time. */
+double ki_catalogs_seconds(ki_catalogs *catalogs);
 
 /* An item's path as it is shown to clients: relative to the folders of the index (search/roots.h). NULL when it has none. */
 const char *ki_catalog_shown(const ki_catalog *catalog, const char *path);
