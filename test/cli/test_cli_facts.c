@@ -15,8 +15,8 @@ static int kith(const char *fmt, ...) {
     va_start(ap, fmt);
     vsnprintf(command, sizeof command, fmt, ap);
     va_end(ap);
-    return testing_run(output, sizeof output, "cd %s && " TESTING_K " && %s", testing_folder(), testing_program(),
-                       command);
+    return testing_run(output, sizeof output, "cd %s && " TESTING_K " && %s", testing_folder(),
+                       testing_program(), command);
 }
 
 static void assert_said(const char *text) {
@@ -36,9 +36,10 @@ static void assert_refused(int found, int wanted, const char *text) {
 
 static int begin(void **state) {
     (void)state;
-    assert_done(kith("rm -rf * && $K synth photos --classes 3 --images 2 --size 32 && "
-                     "$K embed --backbone convnet4 --embedding 16 --seed 9 --generate 2 --save m.safetensors"),
-                "3 classes of 2 images");
+    assert_done(
+        kith("rm -rf * && $K synth photos --classes 3 --images 2 --size 32 && "
+             "$K embed --backbone convnet4 --embedding 16 --seed 9 --generate 2 --save m.safetensors"),
+        "3 classes of 2 images");
     made_exif x;
     uint8_t block[MADE_EXIF_BYTES];
     char from[4096], to[1024];
@@ -51,34 +52,43 @@ static int begin(void **state) {
 
 static void test_facts(void **state) {
     (void)state;
-    assert_done(kith("$K index photos -o p.kith --model m.safetensors"), "p.kith: 7 items of 16 values; 7 added");
+    assert_done(kith("$K index photos -o p.kith --model m.safetensors"),
+                "p.kith: 7 items of 16 values; 7 added");
     assert_done(kith("$K index p.kith --facets camera,latitude,taken"),
-                "camera: 1 item, 6 without\n       1  Canon EOS R6\nlatitude: 1 item, 6 without\n       1  -33.85875\n"
+                "camera: 1 item, 6 without\n       1  Canon EOS R6\nlatitude: 1 item, 6 without\n       1  "
+                "-33.85875\n"
                 "taken: 1 item, 6 without\n       1  2021-05-03\n");
     assert_done(kith("$K index p.kith --facets label --where 'not camera like %%Canon%%' --most 2"),
                 "label: 6 items, 0 without\n       2  glyph00000\n       2  glyph00001\n          1 more\n");
     assert_done(kith("$K index p.kith --facets altitude --json"),
-                "{\"facets\": [{\"column\": \"altitude\", \"type\": \"real\", \"items\": 1, \"without\": 6, \"different\": 1, "
+                "{\"facets\": [{\"column\": \"altitude\", \"type\": \"real\", \"items\": 1, \"without\": 6, "
+                "\"different\": 1, "
                 "\"values\": [{\"number\": 58.5, \"items\": 1}]}]}\n");
     assert_done(kith("$K search p.kith --id 0 --where 'taken >= 2021-05 and taken < 2021-06' --json"),
                 "\"taken\": \"2021-05-03T14:07:22+02:00\"");
-    assert_done(kith("$K index p.kith --sync --no-exif"), "7 items of 16 values; 1 with other values, 7 as before");
+    assert_done(kith("$K index p.kith --sync --no-exif"),
+                "7 items of 16 values; 1 with other values, 7 as before");
     assert_done(kith("$K index p.kith --sync"), "7 items of 16 values; 7 as before");
     assert_done(kith("$K index p.kith --facets camera"), "camera: 0 items, 7 without");
     assert_done(kith("$K index p.kith --compact && ! grep -q 'Canon EOS' p.kith/*"), "7 items");
     assert_done(kith("$K index p.kith --sync --exif --json"), "\"with_other_values\": 1,");
     assert_done(kith("$K index p.kith --facets camera"), "1  Canon EOS R6");
-    assert_done(kith("$K index photos -o n.kith --model m.safetensors --no-exif && $K index n.kith --info --json"),
-                "\"columns\": {}");
+    assert_done(
+        kith("$K index photos -o n.kith --model m.safetensors --no-exif && $K index n.kith --info --json"),
+        "\"columns\": {}");
 }
 
 static void test_tables(void **state) {
     (void)state;
-    assert_done(kith("printf 'path,year,camera\\nglyph00001/a.jpg,1999,box\\nglyph00002/00000.png,2001,\\nx.jpg,1,\\n' > t.csv; "
-                     "$K index photos -o p.kith --model m.safetensors --meta t.csv"),
-                "t.csv is of no photo here: x.jpg\nkith: camera: from the table, not from the photos' files\n");
+    assert_done(
+        kith("printf "
+             "'path,year,camera\\nglyph00001/a.jpg,1999,box\\nglyph00002/00000.png,2001,\\nx.jpg,1,\\n' > "
+             "t.csv; "
+             "$K index photos -o p.kith --model m.safetensors --meta t.csv"),
+        "t.csv is of no photo here: x.jpg\nkith: camera: from the table, not from the photos' files\n");
     assert_said("p.kith: 7 items of 16 values; 7 added\n");
-    assert_done(kith("$K index p.kith --facets year,camera"), "year: 2 items, 5 without\n       1  1999\n       1  2001\n");
+    assert_done(kith("$K index p.kith --facets year,camera"),
+                "year: 2 items, 5 without\n       1  1999\n       1  2001\n");
     assert_said("1  box\n");
     assert_done(kith("printf 'path,year\\nglyph00001/a.jpg,2000\\n' > t.csv; $K index p.kith --sync"),
                 "; 2 with other values, 7 as before\n");
@@ -99,7 +109,8 @@ static void test_usage(void **state) {
     assert_refused(kith("$K index p.kith --facets colour"), 1, "the index has no column 'colour'");
     assert_refused(kith("$K index p.kith --facets taken --where 'x ='"), 1, "where: character 1");
     assert_refused(kith("$K index p.kith --facets taken --sync"), 2, "wanted one");
-    assert_refused(kith("$K index photos -o q.kith --model m.safetensors --meta none.csv && ls q.kith"), 1, "none.csv");
+    assert_refused(kith("$K index photos -o q.kith --model m.safetensors --meta none.csv && ls q.kith"), 1,
+                   "none.csv");
     assert_refused(kith("ls q.kith"), 2, "q.kith");
 }
 
