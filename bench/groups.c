@@ -1,9 +1,11 @@
-/* How good groups are, and how long they take: groups E.npy LABELS.txt FOLDER [N], or groups E.npy LABELS.txt FOLDER --grow N
+/* How good groups are, and how long they take: groups E.npy LABELS.txt FOLDER [--grow N]
  *
- * E.npy and its labels are what `kith embed` writes; FOLDER is made, and removed after. Every item's label is known to the judge alone, or
- * that of every second item also to the grouping, which then measures its level; precision and recall are of all pairs of the others.
+ * E.npy and its labels are what `kith embed` writes; FOLDER is made, and removed after. The judge alone knows
+ * labels, and then the grouping those of every second item, too, of the one half and of the other, by which it measures its level; precision
+ * and recall are of all pairs of the rest.
  * Beside it k-means with the right number of clusters, by kith_kmeans. With --grow the rows are repeated with noise until there are N, grouped, and
- * 1 % more are added. The last column is seconds. */
+ * 1 % more are added. The last column is seconds. The tests build it
+ * as build/bench/groups. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,8 +57,8 @@ static void read_set(set *s, const char *rows, const char *labels) {
     fclose(file);
 }
 
-/* Every n-th row has its label; 0: none has. */
-static kith_collection *make(const set *s, const char *folder, int64_t first, int64_t n, int64_t every) {
+/* Rows have their labels if their number leaves `rest` when divided by two; -1: none has. */
+static kith_collection *make(const set *s, const char *folder, int64_t first, int64_t n, int rest) {
     kith_error err;
     kith_collection *c = NULL;
     KITH_OPTIONS(kith_collection_options, options);
@@ -64,8 +66,8 @@ static kith_collection *make(const set *s, const char *folder, int64_t first, in
     check(kith_collection_create(folder, &options, &c, &err), &err);
     kith_index_item *items = calloc((size_t)n, sizeof *items);
     for (int64_t i = 0; i < n; i++)
-        items[i] = (kith_index_item){
-            .bytes = -1, .mtime_ns = -1, .label = every && i % every == 0 ? s->label[i] : NULL};
+        items[i] =
+            (kith_index_item){.bytes = -1, .mtime_ns = -1, .label = i % 2 == rest ? s->label[i] : NULL};
     const kith_array rows = {
         KITH_F32, 2, {n, s->rows.dim[1]}, (float *)s->rows.data + first * s->rows.dim[1]};
     check(kith_collection_add_rows(c, &rows, items, NULL, NULL, &err), &err);
@@ -81,13 +83,13 @@ static void away(kith_collection *c, const char *folder) {
 }
 
 /* Of the items that the grouping had no label of. */
-static void judge(const char *what, const set *s, const int64_t *group, int64_t every, double seconds) {
+static void judge(const char *what, const set *s, const int64_t *group, int rest, double seconds) {
     kith_error err;
     kith_clustering c;
     const int64_t n = s->rows.dim[0];
     int64_t *mine = calloc((size_t)n, sizeof *mine), *true_one = calloc((size_t)n, sizeof *true_one), m = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (every && i % every == 0) continue;
+        if (i % 2 == rest) continue;
         mine[m] = group[i];
         true_one[m++] = s->class_of[i];
     }
@@ -98,7 +100,7 @@ static void judge(const char *what, const set *s, const int64_t *group, int64_t 
     free(true_one);
 }
 
-static void group(const set *s, const char *folder, double error, int64_t every) {
+static void group(const set *s, const char *folder, double error, int rest) {
     kith_error err;
     kith_groups g;
     char what[96];
@@ -106,7 +108,7 @@ static void group(const set *s, const char *folder, double error, int64_t every)
     int64_t *number = calloc((size_t)n, sizeof *number);
     KITH_OPTIONS(kith_groups_options, options);
     options.error = error;
-    kith_collection *c = make(s, folder, 0, n, every);
+    kith_collection *c = make(s, folder, 0, n, rest);
     const double began = now();
     check(kith_collection_group(c, &options, &g, &err), &err);
     const double seconds = now() - began;
@@ -116,7 +118,7 @@ static void group(const set *s, const char *folder, double error, int64_t every)
     }
     snprintf(what, sizeof what, "error %.2f, %s, level %.2f, %lld groups", error,
              g.is_measured ? "measured" : "estimate", g.level, (long long)g.n_groups);
-    judge(what, s, number, every, seconds);
+    judge(what, s, number, rest, seconds);
     kith_groups_release(&g);
     free(number);
     away(c, folder);
@@ -130,7 +132,7 @@ static void kmeans(const set *s) {
     options.n_iterations = 100;
     const double began = now();
     check(kith_kmeans(&s->rows, &options, &found, &err), &err);
-    judge("k-means with the right k", s, found.cluster, 0, now() - began);
+    judge("k-means with the right k", s, found.cluster, -1, now() - began);
     kith_kmeans_result_release(&found);
 }
 
@@ -160,7 +162,7 @@ static void grow(set *s, const char *folder, int64_t n) {
     kith_groups g;
     const int64_t n_more = n / 100, dim = s->rows.dim[1];
     repeat(s, n + n_more);
-    kith_collection *c = make(s, folder, 0, n, 0);
+    kith_collection *c = make(s, folder, 0, n, -1);
     KITH_OPTIONS(kith_groups_options, options);
     options.error = 0.05;
     double began = now();
@@ -192,7 +194,8 @@ int main(int argc, char **argv) {
     }
     printf("%-44s  precision  recall      F1     NMI  seconds\n", argv[1]);
     kmeans(&s);
-    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) group(&s, argv[3], errors[i], 0);
-    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) group(&s, argv[3], errors[i], 2);
+    for (int rest = -1; rest < 2; rest++) {
+        for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) group(&s, argv[3], errors[i], rest);
+    }
     return 0;
 }

@@ -133,6 +133,8 @@ typedef struct turn {
     const data *d;
     const part *index;
     kith_reliability r;
+    ki_error_rates rates[N_MIXES];
+    double precise[N_PROMISES][N_MIXES], complete[N_PROMISES]; /* the evidence that promises take */
     outcome *out;
     double wrong[N_PROMISES][N_MIXES], shown[N_PROMISES][N_MIXES], complete_shown[N_PROMISES];
     double found[N_PROMISES], n_known;
@@ -155,13 +157,12 @@ static void judge_list(turn *t, const part *queries, int64_t q, bool is_unknown,
             const double weight = (is_unknown ? mixes[m] : 1 - mixes[m]) / (double)queries->n;
             if (weight <= 0) continue;
             for (int p = 0; p < N_PROMISES; p++) {
-                const double least = kith_reliability_precise(&t->r, promises[p], mixes[m]);
-                if (!(evidence >= least)) continue;
+                if (!(evidence >= t->precise[p][m])) continue;
                 t->shown[p][m] += weight;
                 t->wrong[p][m] += is_wrong ? weight : 0;
             }
             if (i >= SHOWN) continue;
-            const kith_error_rate rate = kith_reliability_error_rate(&t->r, evidence, mixes[m]);
+            const kith_error_rate rate = ki_error_rates_at(&t->rates[m], evidence);
             int b = 0;
             while (b + 1 < N_BINS && rate.rate >= edges[b + 1]) b++;
             tally *to = &t->out->bin[m][b];
@@ -173,18 +174,18 @@ static void judge_list(turn *t, const part *queries, int64_t q, bool is_unknown,
             t->out->loss_weight[m] += weight;
         }
         for (int p = 0; p < N_PROMISES && !is_unknown; p++)
-            t->complete_shown[p] += evidence >= kith_reliability_complete(&t->r, promises[p]);
+            t->complete_shown[p] += evidence >= t->complete[p];
     }
     if (is_unknown) return;
     t->n_known++;
-    for (int p = 0; p < N_PROMISES; p++) t->found[p] += best >= kith_reliability_complete(&t->r, promises[p]);
+    for (int p = 0; p < N_PROMISES; p++) t->found[p] += best >= t->complete[p];
 }
 
 static void keep_promises(turn *t) {
     for (int p = 0; p < N_PROMISES; p++) {
         for (int m = 0; m < N_MIXES; m++) {
             double *to = t->out->kept[0][p][m];
-            if (isnan(kith_reliability_precise(&t->r, promises[p], mixes[m]))) continue;
+            if (isnan(t->precise[p][m])) continue;
             const double right = t->shown[p][m] > 0 ? 1 - t->wrong[p][m] / t->shown[p][m] : 1;
             to[0]++;
             to[1] += right < promises[p];
@@ -192,7 +193,7 @@ static void keep_promises(turn *t) {
             to[3] += t->shown[p][m];
         }
         double *to = t->out->kept[1][p][0];
-        if (isnan(kith_reliability_complete(&t->r, promises[p]))) continue;
+        if (isnan(t->complete[p])) continue;
         to[0]++;
         to[1] += t->found[p] / t->n_known < promises[p];
         to[2] += t->found[p] / t->n_known;
@@ -215,6 +216,12 @@ static void run(const data *d, int number, outcome *out) {
     for (int64_t i = 0; i < p[0].n; i++) label[i] = d->label[p[0].row[i]];
     check(ki_trials_run(&rows, label, KITH_COSINE, KI_RELIABILITY_DEPTH, &trials, &err), &err);
     check(ki_reliability_measure(&trials, &t->r, &err), &err);
+    for (int m = 0; m < N_MIXES; m++) {
+        ki_error_rates_make(&t->r, mixes[m], &t->rates[m]);
+        for (int i = 0; i < N_PROMISES; i++)
+            t->precise[i][m] = kith_reliability_precise(&t->r, promises[i], mixes[m]);
+    }
+    for (int i = 0; i < N_PROMISES; i++) t->complete[i] = kith_reliability_complete(&t->r, promises[i]);
     check(kith_gallery_new(&rows, NULL, &gallery, &err), &err);
     for (int which = 1; which < 3; which++) {
         kith_array asked = take(d, &p[which]);
@@ -263,7 +270,8 @@ static void print_bin(const data *d, const tally *t, double mix, int b) {
         drawn[i] = a > 0 ? w / a : 0;
     }
     qsort(drawn, N_DRAWS, sizeof *drawn, by_value);
-    const double low = drawn[N_DRAWS / 40], high = drawn[N_DRAWS - 1 - N_DRAWS / 40], said = shown / all,
+    const double low = drawn[N_DRAWS / 40];
+    const double high = fmax(drawn[N_DRAWS - 1 - N_DRAWS / 40], 3 / (double)t->n), said = shown / all,
                  found = wrong / all;
     const bool is_good = t->n < 100 || fabs(said - found) <= 0.3 * found || (said >= low && said <= high);
     printf("%3.0f %%  %6.3f to %-6.3f  said %7.4f  wrong %7.4f  [%.4f, %.4f]  %8lld hits%s\n", 100 * mix,

@@ -297,7 +297,8 @@ typedef struct kith_found_hit {
     kith_index_item item;    /* with its id */
     const char *picture;     /* where its image lies; NULL: it has none that is a file */
     /* The chance that it is wrong, and its 95 % interval (kith/reliability.h). NaN: not known, because the index has too few labels, or
-     * the query is no single image, item or vector, its hits were re-ranked, or it is the item that was asked with */
+     * the query is no single image, item or vector, its hits were re-ranked, or it is the item that was asked with, or
+     * has the very vector of the query */
     double error_rate, error_rate_low, error_rate_high;
 } kith_found_hit;
 
@@ -311,7 +312,8 @@ typedef struct kith_found {
     bool is_exact;        /* every vector was compared */
     double limit;         /* the score that `same` or `min_score` meant; NaN: none */
     float *row;           /* [dim]: the vector that was asked with; NULL: there is none */
-    double top_score;     /* of the nearest item; NaN: nothing may be found, or the index is not measured */
+    double
+        top_score; /* of the nearest item but the query itself; NaN: nothing may be found, or the index is not measured */
 } kith_found;
 
 /* How a search is made, for all its requests. */

@@ -65,7 +65,7 @@ typedef struct kith_groups {
     int64_t n_alone;    /* of these in no group */
     int64_t n_new;      /* groups that got a number now */
     double error;       /* as asked */
-    /* From labels: there are ten and more, and 1 / error pairs of labelled items and more were put together. */
+    /* From labels: there are ten and more, and 100 and 1 / error pairs of labelled items and more are put together. */
     bool is_measured;
     int64_t n_labels, n_pairs; /* labels, and pairs of labelled items that were put together; … */
     double precision,

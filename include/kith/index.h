@@ -338,7 +338,7 @@ typedef struct kith_facets {
 
 /* Count the values of a column (label or one of the index's own) among the items of the last commit that `where` (NULL: all) holds for. At
  * most `most` are given: texts by how many items have them, ties in byte order; numbers in their order, and where there are more
- * different ones than that, by ranges of a round width, empty ones left out; dates in their order by day, month or year, whichever is
+ * different ones than that, by ranges of a round width, empty ones left out (two, where `most` is 1 and 0 is between); dates in their order by day, month or year, whichever is
  * the finest of which there are not more. KITH_EINVAL: there is no such column. */
 KITH_API kith_status kith_index_facets(const kith_index *index, const char *column, const char *where,
                                        int64_t most, kith_facets *ret_facets, kith_error *err);

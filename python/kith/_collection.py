@@ -10,7 +10,7 @@ from ._calls import Guard, Handle, call
 from ._errors import Busy, Error
 from ._groups import Groups, groups_of, groups_options, new_groups
 from ._images import SPLIT_NAMES, Path, paths_of
-from ._index import Index, IndexInfo, info_of
+from ._index import Facets, Index, IndexInfo, info_of
 from ._items import Value, columns_of, new_columns, new_items
 from ._library import encode, ffi, lib, options, text
 from ._model import Model, model_options
@@ -184,16 +184,19 @@ class Collection:
     # ---- keeping up with photos ----
 
     def sync(self, sources: Optional[Union[Path, Sequence[Path]]] = None, *, kind: Optional[str] = None, split: str = "all",
-             most_removed: float = 1.0, with_removed: bool = False, progress: Optional[Progress] = None) -> SyncReport:
+             most_removed: float = 1.0, with_removed: bool = False, exif: Optional[bool] = None, meta: Optional[Path] = None,
+             progress: Optional[Progress] = None) -> SyncReport:
         """Make the collection hold what its sources hold: what is new or changed is embedded, what is gone is removed, and false-match
         rates are measured where labels are many enough.
 
         sources: files and folders, one data set (kind=), or a recipe; without, those it remembers. most_removed: refuse when a
-        larger part of the items would go. with_removed: also files that were removed by hand. A kith.Error has the report, too:
+        larger part of the items would go. with_removed: also files that were removed by hand. exif: read date, camera and place of all
+        photos (True), or of none from now on (False); without, of what is new, unless it was told otherwise before. meta: a CSV file
+        whose rows belong to photos by the column path; it is remembered, and "" forgets it. A kith.Error has the report, too:
         error.report.reason.
         """
         given, kept = sources_of(sources, kind, split)
-        return self._sync(lib.kith_collection_sync, (given,), most_removed, with_removed, progress)
+        return self._sync(lib.kith_collection_sync, (given,), most_removed, with_removed, progress, exif, meta)
 
     def add(self, paths: Union[Path, Sequence[Path]], *, progress: Optional[Progress] = None) -> SyncReport:
         """These files and folders too, from now on, also if they were removed by hand; nothing goes."""
@@ -201,9 +204,14 @@ class Collection:
         list_, kept = strings(named)
         return self._sync(lib.kith_collection_add, (list_, len(named)), None, False, progress)
 
-    def _sync(self, function: Any, given: Any, most_removed: Optional[float], with_removed: bool,
-              progress: Optional[Progress]) -> SyncReport:
+    def _sync(self, function: Any, given: Any, most_removed: Optional[float], with_removed: bool, progress: Optional[Progress],
+              exif: Optional[bool] = None, meta: Optional[Path] = None) -> SyncReport:
         option = options("kith_sync_options")
+        if exif is not None:
+            option.exif = lib.KITH_EXIF_ALL if exif else lib.KITH_EXIF_NONE
+        table = None if meta is None else ffi.new("char[]", encode(os.fspath(meta)))
+        if table is not None:
+            option.meta = table
         if most_removed is not None:
             option.most_removed = most_removed
         option.with_excluded = with_removed
@@ -217,6 +225,10 @@ class Collection:
                 error.report = report_of(report)
                 raise
         return report_of(report)
+
+    def facets(self, column: str, where: Optional[str] = None, most: int = 20) -> Facets:
+        """How many items have which value of a column, as Index.facets()."""
+        return self.index.facets(column, where, most)
 
     def add_rows(self, rows: ArrayLike, *, paths: Optional[Sequence[Optional[Path]]] = None,
                  labels: Optional[Sequence[Optional[str]]] = None, values: Optional[Mapping[str, Sequence[Value]]] = None,

@@ -3,45 +3,7 @@
 #include <string.h>
 
 #include "cli/index.h"
-
-static void put_int(kith_json *json, const char *key, int64_t value) {
-    kith_json_key(json, key);
-    kith_json_int(json, value);
-}
-
-static void put_value(kith_json *json, const kith_facet_value *v) {
-    kith_json_object_begin(json);
-    if (v->text) {
-        kith_json_key(json, "value");
-        kith_json_string(json, v->text);
-    } else if (v->low == v->high) {
-        kith_json_key(json, "value");
-        kith_json_real(json, v->low);
-    } else {
-        kith_json_key(json, "from");
-        kith_json_real(json, v->low);
-        kith_json_key(json, "below");
-        kith_json_real(json, v->high);
-    }
-    put_int(json, "items", v->n);
-    kith_json_object_end(json);
-}
-
-static void put_facets(kith_json *json, const char *column, const kith_facets *f) {
-    kith_json_object_begin(json);
-    kith_json_key(json, "column");
-    kith_json_string(json, column);
-    kith_json_key(json, "type");
-    kith_json_string(json, kith_value_type_name(f->type));
-    put_int(json, "items", f->n_items);
-    put_int(json, "without", f->n_allowed - f->n_items);
-    put_int(json, "different", f->n_distinct);
-    kith_json_key(json, "values");
-    kith_json_array_begin(json);
-    for (int64_t i = 0; i < f->n_values; i++) put_value(json, &f->values[i]);
-    kith_json_array_end(json);
-    kith_json_object_end(json);
-}
+#include "kith/experimental/found.h"
 
 static void print_facets(const char *column, const kith_facets *f) {
     printf("%s: %lld item%s, %lld without\n", column, (long long)f->n_items, f->n_items == 1 ? "" : "s",
@@ -65,10 +27,13 @@ static kith_status tell(const index_request *r, const kith_index *index, const c
     kith_facets facets = {0};
     const kith_status status = kith_index_facets(index, column, r->where, r->most, &facets, err);
     if (status != KITH_OK) return status;
-    if (json)
-        put_facets(json, column, &facets);
-    else
+    if (json) {
+        kith_json_object_begin(json);
+        kith_facets_write(column, &facets, json);
+        kith_json_object_end(json);
+    } else {
         print_facets(column, &facets);
+    }
     kith_facets_release(&facets);
     return KITH_OK;
 }

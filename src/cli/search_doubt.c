@@ -52,8 +52,7 @@ kith_status search_ask_carefully(const search_command *c, kith_collection *colle
     if (status == KITH_OK && kith_collection_reliability(collection, r, &why) == KITH_OK) {
         say_promise(c, r);
         ret->unknown = c->search.unknown;
-        /* Items as queries find themselves: nothing can be told from their scores. */
-        if (!ret->id) status = check_queries(c, collection, r, ret, err);
+        status = check_queries(c, collection, r, ret, err);
         ret->has_errors = true;
         ret->n_trials = r->n_present;
         ret->n_labels = r->n_labels;

@@ -61,6 +61,7 @@ void ki_item_write(const kith_collection *c, const kith_index_item *item, bool h
     kith_json_object_begin(json);
     const int64_t n_columns = item->values && c->index ? ki_index_committed(c->index)->n_columns : 0;
     for (int64_t i = 0; i < n_columns; i++) {
+        if (ki_index_hides(c->index, kith_index_column(c->index, i).name)) continue;
         kith_json_key(json, kith_index_column(c->index, i).name);
         write_value(&item->values[i], json);
     }
@@ -110,4 +111,43 @@ void kith_found_write(const kith_collection *collection, const kith_found *found
     kith_json_bool(json, found->is_exact);
     kith_json_key(json, "hits");
     ki_hits_write(collection, found->hits, found->n_hits, json);
+}
+
+static void write_int(kith_json *json, const char *key, int64_t value) {
+    kith_json_key(json, key);
+    kith_json_int(json, value);
+}
+
+static void write_real(kith_json *json, const char *key, double value) {
+    kith_json_key(json, key);
+    kith_json_real(json, value);
+}
+
+void kith_facets_write(const char *column, const kith_facets *f, kith_json *json) {
+    if (!column || !f || !json) return;
+    kith_json_key(json, "column");
+    kith_json_string(json, column);
+    kith_json_key(json, "type");
+    kith_json_string(json, kith_value_type_name(f->type));
+    write_int(json, "items", f->n_items);
+    write_int(json, "without", f->n_allowed - f->n_items);
+    write_int(json, "different", f->n_distinct);
+    kith_json_key(json, "values");
+    kith_json_array_begin(json);
+    for (int64_t i = 0; i < f->n_values; i++) {
+        const kith_facet_value *v = &f->values[i];
+        kith_json_object_begin(json);
+        if (v->text) {
+            kith_json_key(json, "text");
+            kith_json_string(json, v->text);
+        } else if (v->low == v->high) {
+            write_real(json, "number", v->low);
+        } else {
+            write_real(json, "from", v->low);
+            write_real(json, "below", v->high);
+        }
+        write_int(json, "items", v->n);
+        kith_json_object_end(json);
+    }
+    kith_json_array_end(json);
 }

@@ -40,7 +40,8 @@ kith_status ki_ask_reliability(ki_asking *asking, kith_error *err);
 /* The evidence that a promise takes. KITH_EINVAL: it cannot be promised. */
 kith_status ki_ask_promise(const ki_asking *asking, const kith_search_request *request, double *ret_evidence,
                            kith_error *err);
-/* How much speaks for each hit of a whole list, nearest first: ret_evidence [n]. The item `self` (-1: none) is no hit: it has NaN. */
+/* How much speaks for each hit of a whole list, nearest first: ret_evidence [n]. The item `self` (-1: none) and
+ * what has the query's very vector are no hits: they have NaN. */
 kith_status ki_ask_evidence(const ki_asking *asking, int64_t self, const kith_hit *hits, int64_t n,
                             double *ret_evidence, kith_error *err);
 

@@ -76,6 +76,14 @@ kith_status ki_ask_promise(const ki_asking *a, const kith_search_request *q, dou
 
 /* ---- hits ---- */
 
+/* The item that was asked with, or a vector that is the query's: no trial has met itself, so they say nothing of it. */
+static bool is_itself(const ki_asking *a, int64_t self, const kith_hit *hit) {
+    const kith_metric metric = a->info.metric;
+    if (hit->id == self) return true;
+    return (metric == KITH_COSINE && hit->score > 1 - 1e-6) ||
+           (metric == KITH_SQEUCLIDEAN && hit->score <= 0);
+}
+
 /* Labels as numbers: the place of the first hit that has it. */
 static void number(const char *const *labels, int64_t n, int64_t n_seen, int64_t *ret) {
     for (int64_t i = 0; i < n; i++) {
@@ -100,7 +108,7 @@ kith_status ki_ask_evidence(const ki_asking *a, int64_t self, const kith_hit *hi
     KI_CHECK(ki_alloc_or(&score, (size_t)n_hits, sizeof *score, "hits", err));
     KI_CHECK(ki_zalloc_or(&labels, (size_t)n_hits, sizeof *labels, "labels", err));
     for (int64_t i = 0; i < n_hits; i++) {
-        if (hits[i].id == self) continue;
+        if (is_itself(a, self, &hits[i])) continue;
         id[n] = hits[i].id;
         score[n++] = hits[i].score;
     }
@@ -110,7 +118,7 @@ kith_status ki_ask_evidence(const ki_asking *a, int64_t self, const kith_hit *hi
     for (int64_t i = 0; i < n; i++)
         ret_evidence[i] = kith_reliability_evidence(r, score[i], i + 1, ret_evidence[i]);
     for (int64_t i = n_hits - 1, from = n; i >= 0; i--)
-        ret_evidence[i] = hits[i].id == self ? (double)NAN : ret_evidence[--from];
+        ret_evidence[i] = is_itself(a, self, &hits[i]) ? (double)NAN : ret_evidence[--from];
 done:
     ki_arena_release(&arena);
     ki_free(labels);

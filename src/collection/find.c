@@ -21,7 +21,7 @@ static int64_t wanted_in_all(const kith_search_request *r, int64_t n_items) {
     return n > 0 ? n : 1;
 }
 
-/* What speaks for a hit does not depend on how many are wanted. */
+/* What speaks for a hit does not depend on how many are wanted. One more, as one may be the query itself. */
 static int64_t wanted_at_first(const ki_asking *a, const kith_search_request *r) {
     const int64_t n = wanted_in_all(r, a->info.n_items);
     if (!ki_is_like_trials(a, r)) return n;
@@ -113,8 +113,8 @@ static int64_t hide_duplicates(const groups *g, kith_hit *hits, double *evidence
 static int64_t keep_promise(const ki_asking *a, const ki_asked *x, kith_hit *hits, double *evidence,
                             int64_t n) {
     int64_t n_kept = 0;
-    for (int64_t i = 0; i < n && i < a->reliability->depth + (x->r.parts[0].id >= 0); i++) {
-        if (!(evidence[i] >= x->evidence)) continue;
+    for (int64_t i = 0; i < n && i < a->reliability->depth; i++) {
+        if (evidence[i] < x->evidence) continue; /* the query itself, of which nothing is known, stays */
         evidence[n_kept] = evidence[i];
         hits[n_kept++] = hits[i];
     }
@@ -193,7 +193,9 @@ static kith_status take_hits(const ki_asking *a, ki_asked *x, const groups *dupl
     if (n > 0 && ki_is_like_trials(a, &x->r)) {
         KI_CHECK(ki_alloc_or(&evidence, (size_t)n, sizeof *evidence, "hits", err));
         KI_CHECK(ki_ask_evidence(a, x->r.parts[0].id, hits, n, evidence, err));
-        x->found->top_score = hits[0].score;
+        for (int64_t i = n - 1; i >= 0; i--) {
+            if (!isnan(evidence[i])) x->found->top_score = hits[i].score;
+        }
     }
     status = cut_hits(a, x, duplicates, hits, evidence, n, err);
 done:

@@ -26,6 +26,8 @@ typedef struct ki_near_options {
 kith_status ki_groups_near(const kith_index *index, const int64_t *ids, int64_t n,
                            const ki_near_options *options, int64_t *ret_near, double *ret_score,
                            kith_error *err);
+/* Is a neighbour with this score near enough? least NaN: any is. */
+bool ki_groups_counts(double score, double least, kith_metric metric);
 /* Where an id is among n that ascend; -1: it is not. */
 int64_t ki_groups_place_of(const int64_t *ids, int64_t n, int64_t id);
 /* The score up to which a neighbour counts if the error is an estimate: NaN where there are no false-match rates. */

@@ -102,18 +102,21 @@ static kith_status take_items(grouping *g, kith_error *err) {
 
 /* ---- the tree, and where it is cut ---- */
 
-static kith_status grow_tree(grouping *g, kith_error *err) {
+static kith_status find_lists(grouping *g, kith_error *err) {
     ki_groups_progress progress = {g->options->progress, g->options->user, 0, g->n};
-    ki_near_options how = {.k = ki_groups_k(g->n), .least = g->kept.least_score, .progress = &progress};
-    g->k = how.k;
-    if (!g->near)
-        KI_TRY(ki_alloc_or(&g->near, (size_t)g->n, (size_t)g->k * sizeof *g->near, "neighbours", err));
-    if (!g->score)
-        KI_TRY(ki_alloc_or(&g->score, (size_t)g->n, (size_t)g->k * sizeof *g->score, "neighbours", err));
+    g->k = ki_groups_k(g->n);
+    const ki_near_options how = {.k = g->k, .least = NAN, .progress = &progress};
+    KI_TRY(ki_alloc_or(&g->near, (size_t)g->n, (size_t)g->k * sizeof *g->near, "neighbours", err));
+    KI_TRY(ki_alloc_or(&g->score, (size_t)g->n, (size_t)g->k * sizeof *g->score, "neighbours", err));
     KI_TRY(ki_groups_near(g->index, g->ids, g->n, &how, g->near, g->score, err));
-    for (int64_t i = 0; i < g->n * how.k; i++)
+    for (int64_t i = 0; i < g->n * g->k; i++)
         g->near[i] = g->near[i] < 0 ? -1 : ki_groups_place_of(g->ids, g->n, g->near[i]);
-    const ki_near_lists lists = {.n = g->n, .n_rows = g->n, .k = how.k, .near = g->near, .score = g->score};
+    return KITH_OK;
+}
+
+static kith_status grow_tree(grouping *g, kith_error *err) {
+    const ki_near_lists lists = {.n = g->n, .n_rows = g->n, .k = g->k, .near = g->near, .score = g->score};
+    ki_group_tree_release(&g->tree);
     return ki_group_tree_make(&lists, &g->tree, err);
 }
 
@@ -230,14 +233,19 @@ static kith_status check_options(const kith_groups_options *o, kith_error *err) 
 }
 
 static kith_status find_level(grouping *g, kith_error *err) {
+    kith_index_info info;
+    kith_index_info_get(g->index, &info);
     g->kept.least_score = NAN;
+    KI_TRY(find_lists(g, err));
     KI_TRY(grow_tree(g, err));
     KI_TRY(choose_level(g, err));
     if (g->found.is_measured) return KITH_OK;
     /* An estimate: also by scores. */
     g->kept.least_score = ki_groups_least_score(g->index, g->options->error);
     if (isnan(g->kept.least_score)) return KITH_OK;
-    ki_group_tree_release(&g->tree);
+    for (int64_t i = 0; i < g->n * g->k; i++) {
+        if (!ki_groups_counts(g->score[i], g->kept.least_score, info.metric)) g->near[i] = -1;
+    }
     KI_TRY(grow_tree(g, err));
     ki_group_tree_cut(&g->tree, g->kept.level, g->group);
     return KITH_OK;

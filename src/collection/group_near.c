@@ -32,7 +32,7 @@ static kith_status tell(ki_groups_progress *p, int64_t n, kith_error *err) {
     return ki_fail(err, KITH_ECANCELED, "stopped on request");
 }
 
-static bool counts(double score, double least, kith_metric metric) {
+bool ki_groups_counts(double score, double least, kith_metric metric) {
     if (isnan(least)) return true;
     return metric == KITH_SQEUCLIDEAN ? score <= least : score >= least;
 }
@@ -43,7 +43,7 @@ static void take(const kith_hits *hits, const ki_near_options *o, kith_metric me
         const int64_t n = hits->begin[i + 1] - hits->begin[i];
         for (int64_t r = 0; r < o->k; r++) {
             const kith_hit *hit = r < n ? &hits->hits[hits->begin[i] + r] : NULL;
-            near[i * o->k + r] = hit && counts(hit->score, o->least, metric) ? hit->id : -1;
+            near[i * o->k + r] = hit && ki_groups_counts(hit->score, o->least, metric) ? hit->id : -1;
             score[i * o->k + r] = hit ? hit->score : NAN;
         }
     }

@@ -14,6 +14,7 @@
 #include "collection/collection.h"
 #include "collection/remember.h"
 #include "io/file.h"
+#include "kith/groups.h"
 #include "search/files/manifest.h"
 #include "search/files/sweep.h"
 #include "search/index_handle.h"
@@ -42,7 +43,6 @@ static kith_status open_old(renewal *r, kith_error *err) {
     how.mode = KITH_INDEX_WRITE; /* nobody else changes it meanwhile */
     KI_TRY(kith_collection_open(r->path.s, &how, &r->old, err));
     KI_TRY(kith_collection_info_get(r->old, &r->info, err));
-    /* Groups are not taken along: items get new ids, and the new vectors other neighbours. */
     if (r->info.n_sources > 0) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "%s was not made from images alone, so they cannot be embedded anew",
             r->path.s);
@@ -77,9 +77,16 @@ static kith_status copy_excluded(const renewal *r, kith_error *err) {
     return status;
 }
 
+/* Groups are not taken along: items get new ids, and the new vectors have other neighbours. */
+static bool is_kept(const renewal *r, int64_t column) {
+    return !ki_index_note(r->old->index, KI_NOTE_GROUPS) ||
+           strcmp(kith_index_column(r->old->index, column).name, KITH_GROUPS_COLUMN) != 0;
+}
+
 static kith_status copy_columns(const renewal *r, kith_error *err) {
     for (int64_t i = 0; i < r->info.index.n_columns; i++) {
         const kith_column column = kith_index_column(r->old->index, i);
+        if (!is_kept(r, i)) continue;
         KI_TRY(kith_index_column_add(r->new->index, column.name, column.type, err));
     }
     return KITH_OK;
@@ -96,9 +103,11 @@ static kith_status copy_item(const renewal *r, const kith_index_item *old, int64
     KI_TRY(kith_index_item_get(r->new->index, id, &now, err));
     KI_CHECK(ki_alloc_or(&names, (size_t)n, sizeof *names, "columns", err));
     KI_CHECK(ki_alloc_or(&values, (size_t)n, sizeof *values, "values", err));
-    for (int64_t i = 0; i < n; i++) { /* the new index has the old one's columns first */
-        if (old->values[i].type == KITH_VALUE_NONE || now.values[i].type != KITH_VALUE_NONE) continue;
-        names[n_set] = kith_index_column(r->new->index, i).name;
+    for (int64_t i = 0, at = 0; i < n; i++) { /* the new index has the old one's columns first */
+        if (!is_kept(r, i)) continue;
+        const kith_value *here = &now.values[at++];
+        if (old->values[i].type == KITH_VALUE_NONE || here->type != KITH_VALUE_NONE) continue;
+        names[n_set] = kith_index_column(r->old->index, i).name;
         values[n_set++] = old->values[i];
     }
     if (n_set > 0) KI_CHECK(kith_index_set(r->new->index, &id, 1, names, n_set, values, err));

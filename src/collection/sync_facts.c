@@ -2,6 +2,7 @@
 #include "collection/sync_facts.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -49,12 +50,23 @@ typedef struct reading {
     const ki_sync *sync;
     const int64_t *files;
     ki_photo_facts *facts;
+    atomic_bool is_short; /* of memory */
 } reading;
 
 static void read_some(void *context, int64_t begin, int64_t end) {
-    const reading *r = context;
-    for (int64_t k = begin; k < end; k++)
-        ki_photo_facts_of_file(r->sync->stamp[r->files[k]].path, &r->facts[k]);
+    reading *r = context;
+    for (int64_t k = begin; k < end; k++) {
+        kith_error err;
+        const char *path = r->sync->stamp[r->files[k]].path;
+        if (ki_photo_facts_of_file(path, &r->facts[k], &err) != KITH_OK) atomic_store(&r->is_short, true);
+    }
+}
+
+static kith_status read_facts(const ki_sync *s, const int64_t *files, int64_t n, ki_photo_facts *facts,
+                              kith_error *err) {
+    reading r = {.sync = s, .files = files, .facts = facts};
+    ki_parallel_for(n, 1, read_some, &r);
+    return atomic_load(&r.is_short) ? ki_fail_memory(err, sizeof *facts, "a photo's facts") : KITH_OK;
 }
 
 /* ---- columns ---- */
@@ -149,8 +161,7 @@ kith_status ki_sync_facts_new(ki_sync *s, const int64_t *files, int64_t n, ki_ar
     if (s->reads_exif) {
         facts = ki_arena_alloc(arena, (size_t)n + 1, sizeof *facts);
         if (!facts) return ki_fail_memory(err, (size_t)n * sizeof *facts, "facts");
-        reading r = {s, files, facts};
-        ki_parallel_for(n, 1, read_some, &r);
+        KI_TRY(read_facts(s, files, n, facts, err));
         KI_TRY(make_columns(s, facts, n, err));
     }
     while (kith_index_column(s->index, n_columns).name) n_columns++;
@@ -276,8 +287,7 @@ static kith_status update_part(ki_sync *s, const update *u, const int64_t *files
     ki_photo_facts *facts = NULL;
     KI_TRY(ki_zalloc_or(&facts, (size_t)n, sizeof *facts, "facts", err));
     if (u->reads) {
-        reading r = {s, files, facts};
-        ki_parallel_for(n, 1, read_some, &r);
+        KI_CHECK(read_facts(s, files, n, facts, err));
         KI_CHECK(make_columns(s, facts, n, err));
     }
     for (int64_t k = 0; k < n; k++) KI_CHECK(update_item(s, u, files[k], &facts[k], to, err));

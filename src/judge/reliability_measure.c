@@ -12,7 +12,13 @@
 #include "base/rng.h"
 #include "judge/reliability.h"
 
-enum { N = KITH_RELIABILITY_KNOTS, N_SHARES = KITH_RELIABILITY_SHARES, N_DRAWS = 400, SEED = 20 };
+enum {
+    N = KITH_RELIABILITY_KNOTS,
+    N_SHARES = KITH_RELIABILITY_SHARES,
+    N_DRAWS = 400,
+    SEED = 20,
+    LEAST_ERRORS = 64
+};
 
 const double ki_reliability_shares[N_SHARES] = {0, 0.03, 0.1, 0.5};
 
@@ -163,23 +169,29 @@ static kith_status find_gains(measurer *m, kith_error *err) {
     return KITH_OK;
 }
 
-/* How many errors come together: of a label's hits that speak for themselves as much as half of the right ones, seen from one of them. Where there
- * are none, a query that goes wrong would have as many as it has right ones. */
+/* How many errors come together, seen from one of them: of one label, among the errors with the most evidence, as many as there are
+ * labels, because it is among the best hits that errors are few. Where there are none at all, a query that goes wrong would have as many
+ * as it has right hits. */
 static kith_status find_together(measurer *m, kith_error *err) {
     const int64_t n_labels = m->t->n_labels;
-    double all = 0, half = 0, per_query = 0, *errors = NULL;
-    int64_t middle = m->r->n - 1;
-    for (int64_t k = 0; k < m->r->n; k++) all += m->r->right[k];
-    for (; middle > 0 && half < all / 2; middle--) half += m->r->right[middle];
-    per_query = fmax(half, 1);
+    int64_t n_of[3][N] = {{0}};
+    double *errors = NULL, n_right = 0;
     KI_TRY(ki_alloc_or(&errors, (size_t)n_labels, sizeof *errors, "labels", err));
+    for (int64_t i = 0; i < m->n_hits; i++) n_of[m->hits[i].kind][m->knot[i]]++;
+    for (int64_t k = 0; k < m->r->n; k++) n_right += m->r->right[k];
     for (int kind = KI_HIT_WRONG; kind <= KI_HIT_ABSENT; kind++) {
+        const int64_t most = n_labels > LEAST_ERRORS ? n_labels : LEAST_ERRORS;
+        int64_t from = m->r->n - 1, n = n_of[kind][m->r->n - 1];
         double sum = 0, squares = 0;
+        while (from > 0 && n < most) n += n_of[kind][--from];
         for (int64_t l = 0; l < n_labels; l++) errors[l] = 0;
         for (int64_t i = 0; i < m->n_hits; i++)
-            errors[m->hits[i].label] += m->hits[i].kind == kind && m->knot[i] > middle;
-        for (int64_t l = 0; l < n_labels; l++) sum += errors[l], squares += errors[l] * errors[l];
-        m->r->together[kind - KI_HIT_WRONG] = sum > 0 ? squares / sum : per_query;
+            errors[m->hits[i].label] += m->hits[i].kind == kind && m->knot[i] >= from;
+        for (int64_t l = 0; l < n_labels; l++) {
+            sum += errors[l];
+            squares += errors[l] * errors[l];
+        }
+        m->r->together[kind - KI_HIT_WRONG] = sum > 0 ? squares / sum : fmax(n_right, 1);
     }
     ki_free(errors);
     return KITH_OK;

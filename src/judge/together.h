@@ -63,7 +63,7 @@ kith_status ki_group_pairs(const int64_t *group, const int64_t *label, int64_t n
                            kith_error *err);
 
 /* The lowest of the levels 1/100, 2/100 … at which at most the part `error` of the pairs that are put together are of different labels, with
- * two standard deviations to spare, because other pairs will be put together than these; of at least 1 / error pairs, and 30.
+ * two standard deviations to spare, because other pairs will be put together than these; of at least 1 / error pairs, and 100.
  * *ret_level: 0 if there is none; else *ret_found is what it puts together. */
 kith_status ki_group_level(const ki_group_tree *tree, const int64_t *label, double error, double *ret_level,
                            ki_pairs_found *ret_found, kith_error *err);

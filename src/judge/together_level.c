@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "judge/together.h"
 
-enum { LEAST_PAIRS = 30 };
+enum { LEAST_PAIRS = 100 };
 
 typedef struct labelled {
     int64_t group, label;

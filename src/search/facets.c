@@ -1,4 +1,5 @@
 /* Facets: how many items have which value of a column. Whoever keeps the index tells the values; here they are put together. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,15 +132,16 @@ static int by_value(const void *a, const void *b) {
 /* The smallest of 1, 2, 5, 10 … times a power of ten of which `most` reach from least to most. */
 static double round_width(double least, double greatest, int64_t most) {
     static const double steps[] = {1, 2, 5};
-    const double wanted =
-        greatest / (double)most - least / (double)most; /* the difference may be too large */
+    /* The difference may be too large for a double, or too small for log10. */
+    const double wanted = fmax(greatest / (double)most - least / (double)most, DBL_MIN);
     for (int power = (int)floor(log10(wanted)); power < 310; power++) {
         for (int k = 0; k < 3; k++) {
             const double width = steps[k] * pow(10, power);
+            if (isinf(width)) return DBL_MAX;
             if (floor(greatest / width) - floor(least / width) < (double)most) return width;
         }
     }
-    return INFINITY;
+    return DBL_MAX;
 }
 
 /* Sorted; several of one value become one. */
@@ -163,11 +165,11 @@ static kith_status list_numbers(tally *t, int64_t most, kith_facets *f, kith_err
     if (n == 0) return KITH_OK;
     f->least = list[0].value;
     f->most = list[n - 1].value;
-    const double width = f->n_distinct > most ? round_width(f->least, f->most, most) : 0;
+    const double width = f->n_distinct > most ? round_width(f->least, f->most, most < 2 ? 2 : most) : 0;
     for (size_t i = 0; i < n; i++) {
         const double part = width > 0 ? floor(list[i].value / width) : 0;
         const double low = width > 0 ? part * width : list[i].value,
-                     high = width > 0 ? (part + 1) * width : list[i].value;
+                     high = width > 0 ? fmin((part + 1) * width, DBL_MAX) : list[i].value;
         kith_facet_value *last = f->n_values > 0 ? &f->values[f->n_values - 1] : NULL;
         if (!last || width == 0 || last->low != low)
             f->values[f->n_values++] = (kith_facet_value){.low = low, .high = high};

@@ -38,6 +38,7 @@ static const char *const fine[] = {
     "kith_index_calibrate_own.beside",
     "kith_index_expect.model",
     "kith_index_expect.preprocess",
+    "kith_index_facets.where",
     "kith_index_ids.where",
     "kith_index_move.bytes",
     "kith_index_move.label",

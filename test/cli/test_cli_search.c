@@ -335,6 +335,51 @@ static void test_refusals(void **state) {
         1, "wanted 2, the last of 16");
 }
 
+/* How often hits are wrong, in words and as numbers; promises, and queries that are unlike the items. */
+static void test_wrong_hits(void **state) {
+    (void)state;
+    assert_done(
+        run_here("$K synth many --classes 24 --images 8 && $K embed m.safetensors many -o many.npy && "
+                 "$K index many.npy -o many.kith --labels many.labels.txt && $K index many.kith --info"),
+        "wrong hits  known: from 192 trials of 24 labels\n");
+    assert_done(run_here("$K index many.kith --info --json"),
+                "\"reliability\": {\"trials\": 192, \"labels\": 24}");
+    assert_done(run_here("$K search many.kith --id 3 -k 2"), "      score ");
+    assert_holds("  wrong  label ");
+    assert_holds("such hits ");
+    assert_holds(
+        " wrong, if 10 % of the queries show something that is not in the index (--unknown); from 192 trials "
+        "of "
+        "24 labels\n");
+    assert_done(run_here("$K search many.kith --id 3 -k 2 --unknown 1"), "10 of 10");
+    assert_done(run_here("$K search many.kith --id 3 -k 2 --json"), "\"error_rate\": 0.");
+    assert_holds("\"error_rate_interval\": [0.");
+    assert_done(run_here("$K search many.kith --id 3 -k 2 --csv"),
+                ",error_rate,error_rate_low,error_rate_high\n");
+    assert_refused(
+        run_here("$K search many.kith --id 3 --precision 0.99"), 1,
+        "precision 0.99 takes trials of 299 items without an error, and 10 labels with two items; the index "
+        "has 192 such trials");
+    assert_refused(run_here("$K search many.kith --id 3 --precision 0.9 --complete 0.9"), 2,
+                   "--precision and --complete are both given; wanted one");
+    assert_done(run_here("$K search many.kith --id 3 --complete 0.05"),
+                "kith: --complete 0.05 is for all 24 names together");
+    /* Noise looks like nothing that is there. */
+    assert_done(
+        run_here("$K embed m.safetensors --generate 25 -o noise.npy && $K search many.kith noise.npy -k 1"),
+        "kith: these queries look less like the items than those it was measured on: taken as if ");
+    /* Without labels: how often different things look this alike is not known here, nor is this. */
+    assert_done(run_here("$K index many.npy -o none.kith && $K index none.kith --info"),
+                "wrong hits  not known: takes 10 labels with two items each\n");
+    assert_refused(run_here("$K search none.kith --id 3 --precision 0.9"), 1, "the index has 0 such trials");
+    /* Rates of other data: in words, once. */
+    assert_done(
+        run_here("$K index p.kith --calibrate many && $K search p.kith many/glyph00001/00000.png -k 2"),
+        " pairs of different things looks this alike. How often a hit is wrong is known of an index with "
+        "labels: "
+        "name some (folders per thing, or --labels)\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_table),
                                        cmocka_unit_test(test_control_characters_of_names),
@@ -348,7 +393,8 @@ int main(void) {
                                        cmocka_unit_test(test_a_page),
                                        cmocka_unit_test(test_an_explanation),
                                        cmocka_unit_test(test_unreadable_queries),
-                                       cmocka_unit_test(test_refusals)};
+                                       cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_wrong_hits)};
     const int n_failed = cmocka_run_group_tests_name("cli/search", tests, set_up, NULL);
     testing_clean_up();
     return n_failed;

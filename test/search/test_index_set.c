@@ -124,6 +124,34 @@ static void test_format(void **state) {
     kith_index_free(index);
 }
 
+/* A column that comes with the rows that are merged with older ones, into an index without columns. */
+static void test_a_column_with_its_rows(void **state) {
+    (void)state;
+    kith_error err;
+    kith_index *index = NULL;
+    KITH_OPTIONS(kith_index_options, options);
+    float rows[2 * MADE_DIM];
+    options.dim = MADE_DIM;
+    made_row(1, rows);
+    made_row(2, rows + MADE_DIM);
+    const kith_array array = {KITH_F32, 2, {2, MADE_DIM}, rows};
+    snprintf(folder, sizeof folder, "%s", made_path("column.kith"));
+    assert_ok(kith_index_create(folder, &options, &index, &err), &err);
+    assert_ok(kith_index_add(index, &array, NULL, NULL, &err), &err);
+    commit(index);
+    const kith_value values[] = {text("Sylt"), text("Amrum")};
+    const kith_index_item items[] = {{.bytes = -1, .mtime_ns = -1, .values = &values[0]},
+                                     {.bytes = -1, .mtime_ns = -1, .values = &values[1]}};
+    assert_ok(kith_index_column_add(index, "place", KITH_VALUE_TEXT, &err), &err);
+    assert_ok(kith_index_set(index, (int64_t[]){1}, 1, columns + 2, 1, values, &err), &err);
+    assert_ok(kith_index_add(index, &array, items, NULL, &err), &err);
+    commit(index);
+    assert_int_equal(made_info(index).n_segments, 1);
+    assert_int_equal(count(index, "place = Sylt"), 2);
+    assert_int_equal(count(index, "place = Amrum and id = 3"), 1);
+    kith_index_free(index);
+}
+
 /* ---- long histories against a plain list ---- */
 
 enum { MOST = 6000 };
@@ -217,7 +245,8 @@ static void test_history(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_set), cmocka_unit_test(test_what_is_refused),
-                                       cmocka_unit_test(test_format), cmocka_unit_test(test_history)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_set), cmocka_unit_test(test_what_is_refused), cmocka_unit_test(test_format),
+        cmocka_unit_test(test_a_column_with_its_rows), cmocka_unit_test(test_history)};
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }

@@ -214,6 +214,25 @@ static const char *const twin_filters[] = {
     "place = '{1,2}'",
 };
 
+static inline void assert_same_facets(const twins *t, const char *column, const char *where, int64_t most) {
+    kith_error err;
+    kith_facets f[2];
+    kith_index *both[] = {t->here, t->there};
+    for (int i = 0; i < 2; i++) {
+        const kith_status status = kith_index_facets(both[i], column, where, most, &f[i], &err);
+        if (status != KITH_OK) fail_msg("facets of %s where %s: %s", column, where, err.message);
+    }
+    assert_int_equal(f[0].n_values, f[1].n_values);
+    assert_int_equal(f[0].n_allowed, f[1].n_allowed);
+    assert_int_equal(f[0].n_items, f[1].n_items);
+    for (int64_t k = 0; k < f[0].n_values; k++) {
+        const kith_facet_value *a = &f[0].values[k], *b = &f[1].values[k];
+        assert_true(a->n == b->n && a->low == b->low && a->high == b->high);
+        if (a->text) assert_string_equal(a->text, b->text);
+    }
+    for (int i = 0; i < 2; i++) kith_facets_release(&f[i]);
+}
+
 /* Both find the same items; and what was meant as SQL is only text. */
 static inline void check_filters(const twins *t) {
     kith_error err;
@@ -227,6 +246,8 @@ static inline void check_filters(const twins *t) {
             fail_msg("%s: %lld in the folder, %lld there", twin_filters[i], (long long)n_a, (long long)n_b);
         kith_ids_free(a);
         kith_ids_free(b);
+        assert_same_facets(t, i % 2 ? "weight" : "place", twin_filters[i], 5);
+        assert_same_facets(t, i % 2 ? "label" : "year", twin_filters[i], 5);
         if (i % 5 > 0) continue;
         KITH_OPTIONS(kith_search_options, options);
         options.where = twin_filters[i];

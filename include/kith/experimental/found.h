@@ -27,6 +27,13 @@ KITH_API void kith_found_write(const kith_collection *collection, const kith_fou
 KITH_API void kith_identified_write(const kith_collection *collection, const kith_identified *identified,
                                     kith_json *json);
 
+/* Write counts into the object that was begun:
+ *
+ *     "column": "camera", "type": "text", "items": 14, "without": 2, "different": 3, "values": [{"text": "Canon EOS R6", "items": 9}, …]
+ *
+ * Of numbers {"number": 3, "items": 1}, or {"from": 2, "below": 4, "items": 7} for a range. */
+KITH_API void kith_facets_write(const char *column, const kith_facets *facets, kith_json *json);
+
 #ifdef __cplusplus
 }
 #endif

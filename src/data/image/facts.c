@@ -252,10 +252,10 @@ done:
     return status != KITH_OK || is_jpeg || wanted == all ? status : ki_bytes_read(bytes, path, err);
 }
 
-void ki_photo_facts_of_file(const char *path, ki_photo_facts *ret_facts) {
+kith_status ki_photo_facts_of_file(const char *path, ki_photo_facts *ret_facts, kith_error *err) {
     ki_bytes bytes = {0};
-    kith_error err;
-    const bool is_read = read_file(path, &bytes, &err) == KITH_OK;
-    ki_photo_facts_read(is_read ? bytes.data : NULL, bytes.n, ret_facts);
+    const kith_status status = read_file(path, &bytes, err);
+    ki_photo_facts_read(status == KITH_OK ? bytes.data : NULL, bytes.n, ret_facts);
     ki_bytes_release(&bytes);
+    return status == KITH_ENOMEM ? status : KITH_OK;
 }

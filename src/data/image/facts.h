@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 enum { KI_FACT_BYTES = 128 };
 
 typedef struct ki_photo_facts {
@@ -20,8 +22,8 @@ typedef struct ki_photo_facts {
 
 /* Of a whole file, or as much of a JPEG as reaches its pixels. */
 void ki_photo_facts_read(const uint8_t *bytes, size_t n_bytes, ki_photo_facts *ret_facts);
-/* Of the file at a path; a file that cannot be read has no facts. */
-void ki_photo_facts_of_file(const char *path, ki_photo_facts *ret_facts);
+/* Of the file at a path; a file that cannot be read has no facts. The only failure is KITH_ENOMEM. */
+kith_status ki_photo_facts_of_file(const char *path, ki_photo_facts *ret_facts, kith_error *err);
 
 /* ---- between the files of this folder ---- */
 

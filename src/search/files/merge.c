@@ -38,7 +38,7 @@ static kith_status copy_vectors(merge *m, const ki_segment *s, int64_t first, ki
 static kith_status read_column(const merge *m, const ki_segment *s, int64_t column, ki_cells *ret_cells,
                                kith_error *err) {
     ki_cells ids = {0};
-    KI_TRY(ki_segment_column(s, column, ret_cells, err));
+    KI_TRY(ki_segment_column_of(s, column, m->writer.columns[column].type, ret_cells, err));
     if (m->moves->n == 0 && m->updates->n == 0) return KITH_OK;
     kith_status status = ki_segment_column(s, KI_COLUMN_ID, &ids, err);
     if (status == KITH_OK) status = ki_records_apply(m->moves, column, ids.integer, ret_cells, err);

@@ -116,6 +116,22 @@ static const ki_schema_field column[] = {{"name", "string", NULL, false},
                                          {"max", "number?", "of numbers", true},
                                          {0}};
 
+static const ki_schema_field facet[] = {{"text", "string", "a value, or what dates begin with", true},
+                                        {"number", "number", "a value", true},
+                                        {"from", "number", "of a range: numbers from here on …", true},
+                                        {"below", "number", "… that are less", true},
+                                        {"items", "integer", NULL, false},
+                                        {0}};
+
+static const ki_schema_field facets[] = {
+    {"column", "string", NULL, false},
+    {"type", "=text|integer|real", NULL, false},
+    {"items", "integer", "with a value, of those that the filter lets through", false},
+    {"without", "integer", "of them without one", false},
+    {"different", "integer", "values; of dates days, months or years", false},
+    {"values", "[]Facet", "texts: the most frequent first; numbers and dates in their order", false},
+    {0}};
+
 static const ki_schema_field curve[] = {
     {"false_match_rate", "[]number", NULL, false},
     {"threshold", "[]number", NULL, false},
@@ -151,9 +167,23 @@ static const ki_schema_field info[] = {
     {0}};
 
 const ki_answer_schema ki_answer_schemas[] = {
-    {"Problem", problem},       {"Health", health}, {"Progress", progress},       {"Info", info},
-    {"Column", column},         {"Curve", curve},   {"Limits", limits},           {"Item", item},
-    {"Found", found},           {"Hit", hit},       {"Explanation", explanation}, {"Map", map},
-    {"Duplicates", duplicates}, {"Group", group},   {"Duplicate", duplicate},     {"Identified", identified},
+    {"Problem", problem},
+    {"Health", health},
+    {"Progress", progress},
+    {"Info", info},
+    {"Column", column},
+    {"Curve", curve},
+    {"Limits", limits},
+    {"Item", item},
+    {"Found", found},
+    {"Hit", hit},
+    {"Explanation", explanation},
+    {"Map", map},
+    {"Facets", facets},
+    {"Facet", facet},
+    {"Duplicates", duplicates},
+    {"Group", group},
+    {"Duplicate", duplicate},
+    {"Identified", identified},
 };
 const int ki_n_answer_schemas = (int)(sizeof ki_answer_schemas / sizeof ki_answer_schemas[0]);
