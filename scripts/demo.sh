@@ -1,8 +1,8 @@
 #!/bin/sh
 # make demo: kith makes a data set, trains a small network on half of its classes, judges it on the other half,
 # writes a report, and searches the other half with one of its images; last, the model that comes with kith searches. demo.sh [FOLDER [OPTION…]]: everything goes to FOLDER (build/demo), which is made anew;
-# options are for kith train. For slow machines: KITH_DEMO_CLASSES, fewer classes than 600 (then set data.train_classes, too), and
-# KITH_DEMO_FEW, fewer classes of the last search than 40.
+# options are for kith train. For slow machines: KITH_DEMO_CLASSES, fewer classes than 600 (then set data.train_classes, too),
+# KITH_DEMO_FEW, fewer classes of the last search than 40, and KITH_DEMO_SIZE, the side of its images (empty: the model's own).
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-build/demo}
@@ -39,6 +39,7 @@ say build/kith search "$folder/glyphs.kith" "$query" -k 8 --html "$folder/hits.h
 echo
 echo "# The model that comes with kith, which was made for photos, on a small folder: no training, no index to make or keep."
 say build/kith synth --classes "${KITH_DEMO_FEW:-40}" --images 5 "$folder/few"
-say build/kith search "$folder/few" "$folder/few/glyph00003/00001.png" -k 3 --cache "$folder/cache"
+say build/kith search "$folder/few" "$folder/few/glyph00003/00001.png" -k 3 --cache "$folder/cache" \
+    ${KITH_DEMO_SIZE:+--size "$KITH_DEMO_SIZE"}
 echo
 echo "That took $(($(date +%s) - began)) s. The report: $folder/run/report.html, the hits: $folder/hits.html"

@@ -13,7 +13,7 @@ miss() {
     wrong=1
 }
 
-for name in MAINTAINER HOMEPAGE COPYRIGHT; do
+for name in MAINTAINER HOMEPAGE COPYRIGHT SECURITY; do
     [ -n "${!name}" ] || miss "$name is empty: fill in contrib/release.conf"
 done
 ! grep -q "^url=''" contrib/install.sh || miss "url is empty: fill in contrib/install.sh (where the tar lies)"

@@ -39,6 +39,7 @@
 #include "kith/eval.h"
 #include "kith/index.h"
 #include "kith/model.h"
+#include "kith/reliability.h"
 #include "kith/status.h"
 
 #ifdef __cplusplus
@@ -137,6 +138,13 @@ typedef struct kith_sources {
     kith_split split; /* of a data set; KITH_SPLIT_ALL: all of it */
 } kith_sources;
 
+/* Whether a sync reads the facts that photos have in their files. */
+typedef enum kith_exif_use {
+    KITH_EXIF_AS_BEFORE, /* of photos that are new or have changed, unless an earlier sync was told KITH_EXIF_NONE */
+    KITH_EXIF_ALL,  /* of all photos, and from now on */
+    KITH_EXIF_NONE, /* not from now on; those that are there are emptied */
+} kith_exif_use;
+
 typedef struct kith_sync_options {
     size_t size;         /* of the struct: set by kith_sync_options_init */
     double most_removed; /* KITH_EINVAL when a larger part of the items would go; nothing is changed then */
@@ -148,6 +156,13 @@ typedef struct kith_sync_options {
      * every 15 seconds. Otherwise every five minutes */
     bool eager;
     bool counts_all; /* progress is in files: those that are as before count as done */
+    /* Facts of photos (EXIF): date, camera, lens and place, in the columns of KITH_FACT_COLUMNS, each made when the first photo has such
+     * a fact. A column that has another type already is left alone */
+    kith_exif_use exif;
+    /* A CSV file (kith/items.h) whose rows belong to photos by the column `path`: relative to the file's own folder or to a source, or
+     * whole. The other columns become values, before EXIF's; there may be no `label`. It is remembered: later syncs read it again when its
+     * contents have changed, and a row that is gone empties its values. NULL: as remembered; "": none from now on */
+    const char *meta;
 } kith_sync_options;
 
 /* Any part may go (most_removed 1), files that were removed by hand stay out. */
@@ -183,6 +198,12 @@ typedef struct kith_sync_report {
     kith_sync_reason reason;
     kith_status measured; /* the false-match rates; not KITH_OK: the collection is complete without, and … */
     kith_error measured_error; /* … this is why */
+    int64_t n_revalued;        /* items that were there before have other values */
+    char **said;               /* [n_said]: lines for people, about the table and the facts */
+    int64_t n_said;
+    int64_t n_grouped;        /* put into groups, where the collection has some (kith/groups.h) */
+    kith_status grouped;      /* not KITH_OK: what is new is in no group, and … */
+    kith_error grouped_error; /* … this is why */
 } kith_sync_report;
 
 KITH_API void kith_sync_report_release(kith_sync_report *report); /* fine on a zeroed struct */
@@ -231,6 +252,11 @@ KITH_API kith_status kith_collection_calibrate(kith_collection *collection, cons
                                                kith_progress_fn progress, void *user,
                                                kith_calibration *ret_calibration, kith_error *err);
 
+/* How often hits are wrong, as it was measured on the labels of the collection together with its false-match rates.
+ * KITH_ENOTFOUND: fewer than 10 labels have two items. KITH_EFORMAT: what was noted is damaged; the next sync measures it again. */
+KITH_API kith_status kith_collection_reliability(kith_collection *collection,
+                                                 kith_reliability *ret_reliability, kith_error *err);
+
 /* ---- asking ---- */
 
 /* One part of what is looked for: exactly one of an item, a vector and an image. */
@@ -255,9 +281,13 @@ typedef struct kith_search_request {
     kith_rerank_method rerank; /* a better order (kith/rerank.h); cosine only */
     bool exact;                /* compare every vector */
     bool hide_duplicates;      /* of several hits with the same picture only the nearest */
+    double unknown;            /* the part of the queries that shows things the index does not have, 0 to 1 */
+    /* Promises, of which one may be given. Among the first 24 hits, and at most k, those are found that … */
+    double precision; /* … leave at most the part 1 - precision of all hits wrong; NaN: any */
+    double complete;  /* … hold a right one for this part of the queries whose thing is there; NaN: any */
 } kith_search_request;
 
-/* k 10, everything may be found. */
+/* k 10, everything may be found, a tenth of the queries unknown. */
 KITH_API void kith_search_request_init(kith_search_request *request, size_t size);
 
 /* A hit, with what is known of it. */
@@ -266,6 +296,10 @@ typedef struct kith_found_hit {
     double false_match_rate; /* NaN: not measured */
     kith_index_item item;    /* with its id */
     const char *picture;     /* where its image lies; NULL: it has none that is a file */
+    /* The chance that it is wrong, and its 95 % interval (kith/reliability.h). NaN: not known, because the index has too few labels, or
+     * the query is no single image, item or vector, its hits were re-ranked, or it is the item that was asked with, or
+     * has the very vector of the query */
+    double error_rate, error_rate_low, error_rate_high;
 } kith_found_hit;
 
 /* The answer to one request. Owned: kith_found_release. */
@@ -278,6 +312,8 @@ typedef struct kith_found {
     bool is_exact;        /* every vector was compared */
     double limit;         /* the score that `same` or `min_score` meant; NaN: none */
     float *row;           /* [dim]: the vector that was asked with; NULL: there is none */
+    double
+        top_score; /* of the nearest item but the query itself; NaN: nothing may be found, or the index is not measured */
 } kith_found;
 
 /* How a search is made, for all its requests. */
@@ -302,7 +338,7 @@ KITH_API void kith_ask_options_init(kith_ask_options *options, size_t size);
 
 /* Answer n requests, embedding and searching those that belong together at once: ret_found [n]. A request that is wrong fails alone,
  * in its own status: KITH_ENOTFOUND for an item that is not there, KITH_EINVAL for `same` without a curve that tells such a
- * rate. The call fails when it is stopped, and with the first request's error when none can be answered; ret_found is
+ * rate, and for a promise that the trials of the index were too few or too often wrong for. The call fails when it is stopped, and with the first request's error when none can be answered; ret_found is
  * written and has to be released in any case. Requests in one call give the hits that they give alone; images
  * that are embedded together have vectors that may differ in their last bits, and so may their scores. A request with images
  * needs the collection's model. options may be NULL. */

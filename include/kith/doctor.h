@@ -95,7 +95,8 @@ typedef struct kith_doctor_options {
     double most_uneven; /* times the images of the median class; beyond it a class is uneven: 10 */
     kith_progress_fn progress; /* may be NULL; there are several passes: n_all is more than the images */
     void *user;
-    /* From which probability (the score below) a label looks wrong: 0.3; above 1: none does. */
+    /* From which probability (the score below) a label looks wrong: 0.3; above 1: none does. In a set of fewer than 1000 images one also
+     * does, whatever its score, if nine of its ten nearest images have one other label and none has its own. */
     double wrong;
     /* An image is odd if its distance to the nearest images is beyond what nine of ten images have by so many times the difference
      * between that and what three of four have: 2.5; 0: none is. */

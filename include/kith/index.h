@@ -64,6 +64,11 @@ typedef struct kith_column {
     kith_value_type type;
 } kith_column;
 
+/* The columns that facts of photos are in, as text: "2021-05-03T14:07:22", with "+02:00" where the file says so, which compares as dates do;
+ * "Canon EOS R6"; the lens; and as reals: degrees, south and west negative; metres above the sea. */
+#define KITH_FACT_COLUMNS "taken", "camera", "lens", "latitude", "longitude", "altitude"
+#define KITH_N_FACTS 6
+
 /* ---- making and opening ---- */
 
 /* Strings are borrowed for the call. */
@@ -154,6 +159,17 @@ KITH_API kith_status kith_index_restamp(kith_index *index, int64_t id, int64_t b
  * another type; the same again is fine. */
 KITH_API kith_status kith_index_column_add(kith_index *index, const char *name, kith_value_type type,
                                            kith_error *err);
+
+/* Items have other values in these columns of the index from the next commit on: values [n, n_columns], of each column's type or
+ * KITH_VALUE_NONE. Ids, vectors and the rest stay; of an id that is there twice the last row counts. KITH_ENOTFOUND names the first
+ * id or column that is not there, KITH_EINVAL a value of another type; then nothing changes. */
+KITH_API kith_status kith_index_set(kith_index *index, const int64_t *ids, int64_t n,
+                                    const char *const *columns, int64_t n_columns, const kith_value *values,
+                                    kith_error *err);
+
+/* The same of their labels: labels [n]; NULL: none. */
+KITH_API kith_status kith_index_label(kith_index *index, const int64_t *ids, int64_t n,
+                                      const char *const *labels, kith_error *err);
 
 /* A note: text under a name, kept with the index, for whoever uses it. kith itself notes where the images and the model of a
  * collection lie (kith_collection_info); those follow an index that is moved together with these files. */
@@ -299,6 +315,34 @@ KITH_API void kith_hits_release(kith_hits *hits); /* fine on a zeroed struct */
 KITH_API kith_status kith_index_ids(const kith_index *index, const char *where, int64_t **ret_ids,
                                     int64_t *ret_n, kith_error *err);
 KITH_API void kith_ids_free(int64_t *ids); /* NULL is fine */
+
+/* How many items have a value of a column. */
+typedef struct kith_facet_value {
+    const char *text; /* of a column of text: a value, or of dates what they begin with; NULL: a number */
+    double low,
+        high; /* of numbers: all from low on that are less than high; or low itself where both are the same */
+    int64_t n;
+} kith_facet_value;
+
+/* Owned: kith_facets_release. */
+typedef struct kith_facets {
+    kith_value_type type;
+    bool are_dates;     /* every text begins like 2021-05-03 */
+    int64_t n_allowed;  /* items that `where` holds for; … */
+    int64_t n_items;    /* … of them those with a value */
+    int64_t n_distinct; /* different values, or days, months or years of dates */
+    double least, most; /* of numbers; NaN: there are none */
+    int64_t n_values;
+    kith_facet_value *values; /* [n_values] */
+} kith_facets;
+
+/* Count the values of a column (label or one of the index's own) among the items of the last commit that `where` (NULL: all) holds for. At
+ * most `most` are given: texts by how many items have them, ties in byte order; numbers in their order, and where there are more
+ * different ones than that, by ranges of a round width, empty ones left out; dates in their order by day, month or year, whichever is
+ * the finest of which there are not more. KITH_EINVAL: there is no such column. */
+KITH_API kith_status kith_index_facets(const kith_index *index, const char *column, const char *where,
+                                       int64_t most, kith_facets *ret_facets, kith_error *err);
+KITH_API void kith_facets_release(kith_facets *facets); /* fine on a zeroed struct */
 
 /* What is known of one item. KITH_ENOTFOUND: never there, or removed. Give it back with kith_index_item_release. */
 KITH_API kith_status kith_index_item_get(const kith_index *index, int64_t id, kith_index_item *ret_item,

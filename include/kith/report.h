@@ -67,6 +67,7 @@ typedef struct kith_page_hit {
     const char *label, *note;       /* NULL: none */
     int64_t id;                     /* -1: none */
     double score, false_match_rate; /* NaN: none */
+    double error_rate;              /* the chance that it is wrong; 0 or NaN: not known */
     const kith_explanation
         *why; /* of the part's images and this one, in their order: drawn as heat maps; NULL: none */
 } kith_page_hit;

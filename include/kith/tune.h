@@ -7,7 +7,7 @@
  *     if (kith_tune_run(&options, &result, &err) != KITH_OK) …
  *     printf("%s: %s\n", result.winner, result.why);
  *
- * It looks at the photos, holds classes out for the test, computes the pretrained network once for several views of each photo, tries
+ * It looks at the photos (kith/doctor.h) and leaves out what the doctor leaves out, holds classes out for the test, computes the pretrained network once for several views of each photo, tries
  * ways to train on what the network says and, if time is left, to train the network itself, and keeps what is better than the
  * pretrained model on held-out classes by more than chance. Nothing is chosen on test classes. docs/training.md says how. */
 #ifndef KITH_TUNE_H

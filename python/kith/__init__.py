@@ -13,13 +13,15 @@ docs/python.md is a tour.
 from ._collection import Collection, CollectionInfo
 from ._doctor import Finding, Findings, examine
 from ._errors import Busy, Error, Stopped
+from ._groups import Group, Groups
 from ._images import ImageBatch, read_images, synth
-from ._index import Hits, Index, IndexInfo
+from ._index import Facets, FacetValue, Hits, Index, IndexInfo
 from ._items import Item
 from ._library import lib as _lib, text as _text
 from ._loss import Loss, LossValue, PairWeights
 from ._measures import AcceptRate, Clustering, Evaluation, Intervals, Verification, evaluate
 from ._model import Embedded, Model, ModelIdentity, ModelInfo
+from ._names import Identified, Named, Same, same
 from ._neighbors import KMeans, Neighbors, kmeans, knn, tsne
 from ._pull import Pulled, pull, pulled, remove_pulled
 from ._queries import Explanation, Shares
@@ -36,9 +38,10 @@ commit: str = _text(_lib.kith_commit())
 
 __all__ = [
     "AcceptRate", "Answer", "Busy", "Calibration", "Clustering", "Collection", "CollectionInfo", "Duplicate", "Duplicates",
-    "Embedded", "Error", "Estimate", "Evaluation", "Explanation", "Finding", "Findings", "Hit", "Hits", "ImageBatch",
-    "Index", "IndexInfo", "Intervals", "Item", "KMeans", "Loss", "LossValue", "Model", "ModelIdentity", "ModelInfo",
-    "Neighbors", "PairWeights", "Part", "PhotosResult", "Pulled", "Shares", "Stopped", "SyncReport", "TrainEvent",
-    "TrainResult", "TrainScores", "Verification", "Worst", "commit", "evaluate", "examine", "kmeans", "knn", "pull", "pulled",
-    "read_images", "remove_pulled", "synth", "threads", "train", "train_photos", "tsne", "worst",
+    "Embedded", "Error", "Estimate", "Evaluation", "Explanation", "FacetValue", "Facets", "Finding", "Findings", "Group",
+    "Groups", "Hit", "Hits", "Identified", "ImageBatch", "Index", "IndexInfo", "Intervals", "Item", "KMeans", "Loss",
+    "LossValue", "Model", "ModelIdentity", "ModelInfo", "Named", "Neighbors", "PairWeights", "Part", "PhotosResult",
+    "Pulled", "Same", "Shares", "Stopped", "SyncReport", "TrainEvent", "TrainResult", "TrainScores", "Verification",
+    "Worst", "commit", "evaluate", "examine", "kmeans", "knn", "pull", "pulled", "read_images", "remove_pulled", "same",
+    "synth", "threads", "train", "train_photos", "tsne", "worst",
 ]

@@ -8,13 +8,16 @@ from typing import Any, List, Mapping, Optional, Sequence, Type, Union
 from ._arrays import ArrayLike, matrix, strings
 from ._calls import Guard, Handle, call
 from ._errors import Busy, Error
+from ._groups import Groups, groups_of, groups_options, new_groups
 from ._images import SPLIT_NAMES, Path, paths_of
-from ._index import Index, IndexInfo, info_of
+from ._index import Facets, Index, IndexInfo, info_of
 from ._items import Value, columns_of, new_columns, new_items
 from ._library import encode, ffi, lib, options, text
 from ._model import Model, model_options
+from ._names import Identified, identified_of, named_of
 from ._neighbors import metric_named
-from ._requests import Answer, Duplicates, Query, Requests, answer_of, duplicates_of, new_found
+from ._requests import (Answer, Duplicates, IdentifyRequests, Query, Requests, answer_of, duplicates_of, new_found,
+                        new_identified)
 from ._sync import Calibration, SyncReport, report_of, sources_of
 from ._work import Progress, Work
 
@@ -181,16 +184,19 @@ class Collection:
     # ---- keeping up with photos ----
 
     def sync(self, sources: Optional[Union[Path, Sequence[Path]]] = None, *, kind: Optional[str] = None, split: str = "all",
-             most_removed: float = 1.0, with_removed: bool = False, progress: Optional[Progress] = None) -> SyncReport:
+             most_removed: float = 1.0, with_removed: bool = False, exif: Optional[bool] = None, meta: Optional[Path] = None,
+             progress: Optional[Progress] = None) -> SyncReport:
         """Make the collection hold what its sources hold: what is new or changed is embedded, what is gone is removed, and false-match
         rates are measured where labels are many enough.
 
         sources: files and folders, one data set (kind=), or a recipe; without, those it remembers. most_removed: refuse when a
-        larger part of the items would go. with_removed: also files that were removed by hand. A kith.Error has the report, too:
+        larger part of the items would go. with_removed: also files that were removed by hand. exif: read date, camera and place of all
+        photos (True), or of none from now on (False); without, of what is new, unless it was told otherwise before. meta: a CSV file
+        whose rows belong to photos by the column path; it is remembered, and "" forgets it. A kith.Error has the report, too:
         error.report.reason.
         """
         given, kept = sources_of(sources, kind, split)
-        return self._sync(lib.kith_collection_sync, (given,), most_removed, with_removed, progress)
+        return self._sync(lib.kith_collection_sync, (given,), most_removed, with_removed, progress, exif, meta)
 
     def add(self, paths: Union[Path, Sequence[Path]], *, progress: Optional[Progress] = None) -> SyncReport:
         """These files and folders too, from now on, also if they were removed by hand; nothing goes."""
@@ -198,9 +204,14 @@ class Collection:
         list_, kept = strings(named)
         return self._sync(lib.kith_collection_add, (list_, len(named)), None, False, progress)
 
-    def _sync(self, function: Any, given: Any, most_removed: Optional[float], with_removed: bool,
-              progress: Optional[Progress]) -> SyncReport:
+    def _sync(self, function: Any, given: Any, most_removed: Optional[float], with_removed: bool, progress: Optional[Progress],
+              exif: Optional[bool] = None, meta: Optional[Path] = None) -> SyncReport:
         option = options("kith_sync_options")
+        if exif is not None:
+            option.exif = lib.KITH_EXIF_ALL if exif else lib.KITH_EXIF_NONE
+        table = None if meta is None else ffi.new("char[]", encode(os.fspath(meta)))
+        if table is not None:
+            option.meta = table
         if most_removed is not None:
             option.most_removed = most_removed
         option.with_excluded = with_removed
@@ -214,6 +225,10 @@ class Collection:
                 error.report = report_of(report)
                 raise
         return report_of(report)
+
+    def facets(self, column: str, where: Optional[str] = None, most: int = 20) -> Facets:
+        """How many items have which value of a column, as Index.facets()."""
+        return self.index.facets(column, where, most)
 
     def add_rows(self, rows: ArrayLike, *, paths: Optional[Sequence[Optional[Path]]] = None,
                  labels: Optional[Sequence[Optional[str]]] = None, values: Optional[Mapping[str, Sequence[Value]]] = None,
@@ -258,7 +273,8 @@ class Collection:
     def search(self, queries: Union[Query, Sequence[Query]], k: Optional[int] = 10, *, where: Optional[str] = None,
                same: Optional[float] = None, min_score: Optional[float] = None, rerank: str = "none", flips: bool = False,
                exact: bool = False, hide_duplicates: bool = False, offset: int = 0, keep_errors: bool = False,
-               device: Optional[str] = None, progress: Optional[Progress] = None) -> List[Answer]:
+               device: Optional[str] = None, progress: Optional[Progress] = None, unknown: float = 0.1,
+               precision: Optional[float] = None, complete: Optional[float] = None) -> List[Answer]:
         """One answer for each query, with its k nearest items (None: all).
 
         A query is a file, a decoded image (uint8 [h, w] or [h, w, 3], also of PIL), the bytes of a file, the id of an item, a vector
@@ -270,6 +286,10 @@ class Collection:
         as the mean with their mirror images. exact: compare every vector; device: where. hide_duplicates: of several hits with the
         same picture only the nearest. offset: leave out so many of the nearest. keep_errors: a query that fails has its error in
         its answer, unless all fail; else the first is raised.
+
+        unknown: the part of the queries that shows things the collection does not have, for Hit.error_rate. precision: of the first k
+        hits so many that at most the part 1 - precision of all is wrong; complete: so many that this part of the queries whose
+        thing is there gets a right one, both with 95 % confidence.
         """
         option = options("kith_ask_options")
         place = ffi.NULL if device is None else ffi.new("char[]", encode(device))
@@ -279,7 +299,8 @@ class Collection:
         with self._asks, self._asking.alone:
             index, known = self._index._open(), ffi.new("kith_index_info *")
             lib.kith_index_info_get(index, known)
-            asked = Requests(queries, known.dim, k, offset, where, same, min_score, rerank, flips, exact, hide_duplicates)
+            asked = Requests(queries, known.dim, k, offset, where, same, min_score, rerank, flips, exact, hide_duplicates,
+                             unknown, precision, complete)
             found = new_found(asked.n)
             if asked.n > 0:
                 work.call(lib.kith_collection_search, self._handle.get(), asked.c, asked.n, option, found)
@@ -289,6 +310,35 @@ class Collection:
             if answer.error is not None and not keep_errors:
                 raise answer.error
         return answers
+
+    def identify(self, things: Union[Query, Sequence[Query]], *, error: float = 0.01, k: int = 3, exact: bool = False,
+                 keep_errors: bool = False, device: Optional[str] = None, progress: Optional[Progress] = None) -> Identified:
+        """The names of things by the labels of the collection, or None where no name can be given with at most this rate of false ones.
+
+        A thing is a photo as in search(), or a list of photos of the same thing: identify(["a.jpg", "b.jpg"]) are two things,
+        identify([["a.jpg", "b.jpg"]]) is one. The error holds for photos of things that are not in the collection (the share that is given a name) and
+        for photos of those that are (the share that is given a wrong one), in every mix. k: names that are told with their nearest photos, given or
+        not. keep_errors: a thing that fails has its error in its answer, unless all fail; else the first is raised. A
+        kith.Error says how many labelled photos are wanted where they are too few to promise the error.
+        """
+        option = options("kith_identify_options")
+        place = ffi.NULL if device is None else ffi.new("char[]", encode(device))
+        option.error, option.k, option.exact, option.device = error, k, exact, place
+        work = Work(progress)
+        work.watch(option)
+        report = ffi.new("kith_identify_report *")
+        with self._asks, self._asking.alone:
+            index, known = self._index._open(), ffi.new("kith_index_info *")
+            lib.kith_index_info_get(index, known)
+            asked = IdentifyRequests(things, known.dim)
+            found = new_identified(asked.n)
+            work.call(lib.kith_collection_identify, self._handle.get(), asked.c, asked.n, option, report, found)
+            columns = columns_of(index)
+            named = [named_of(found[i], columns) for i in range(asked.n)]
+        for one in named:
+            if one.error is not None and not keep_errors:
+                raise one.error
+        return identified_of(named, report)
 
     def duplicates(self, *, where: Optional[str] = None, n_candidates: Optional[int] = None, least: Optional[float] = None,
                    progress: Optional[Progress] = None) -> Duplicates:
@@ -308,6 +358,20 @@ class Collection:
         with self._asks:
             work.call(lib.kith_collection_duplicates, self._handle.get(), option, found)
         return duplicates_of(found)
+
+    def groups(self, *, error: float = 0.01, least: int = 2, all: bool = False, where: Optional[str] = None,
+               progress: Optional[Progress] = None) -> Groups:
+        """What belongs together, of the items without a label (all: of all). In a collection opened for writing every item of a group gets its
+        number in the column "group", and what is added later is put into the groups; one opened for reading stays as it is.
+
+        error: which part of the pairs put together may be wrong; measured on the items that have labels, where they are enough,
+        else an estimate. least: items that make a group. where: only the items that an expression holds for.
+        """
+        option, work, kept = groups_options(error, least, all, where, progress)
+        found = new_groups()
+        with self._guard.alone, self._asking.alone:
+            work.call(lib.kith_collection_group, self._handle.get(), option, found)
+        return groups_of(found)
 
     def picture(self, id: int) -> str:
         """Where the image of an item lies."""

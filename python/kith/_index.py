@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Type
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from ._arrays import ArrayLike, integers, matrix, pointer, taken
 from ._calls import Handle, call
 from ._errors import Busy, Error
 from ._images import Path
-from ._items import Item, Value, columns_of, item_of, new_columns, new_items, type_named
+from ._items import Item, Value, columns_of, item_of, new_columns, new_items, new_values, type_named
 from ._library import encode, ffi, lib, options, text
 from ._neighbors import metric_named
 from ._work import Progress, Work
@@ -55,6 +55,31 @@ class Hits(NamedTuple):
 
     ids: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float64]
+
+
+class FacetValue(NamedTuple):
+    """A value of a column, or a range of numbers from the first to below the second, and how many items have it."""
+
+    value: Union[str, float, Tuple[float, float]]
+    n: int
+
+
+@dataclass(frozen=True)
+class Facets:
+    """The values of a column among items."""
+
+    #: Items that were let through, and of them those with a value.
+    n_allowed: int
+    n_items: int
+    #: Different values; of dates days, months or years.
+    n_distinct: int
+    values: List[FacetValue]
+
+
+def _facet_of(c: Any) -> FacetValue:
+    if c.text != ffi.NULL:
+        return FacetValue(text(c.text), c.n)
+    return FacetValue(c.low if c.low == c.high else (c.low, c.high), c.n)
 
 
 class Index:
@@ -166,6 +191,23 @@ class Index:
         with self._guard.alone:
             call(lib.kith_index_column_add, self._open(), encode(name), type_named(name, kind))
 
+    def set(self, ids: ArrayLike, values: Mapping[str, Sequence[Value]]) -> None:
+        """Give items other values in these columns, from the next commit on; None: no value."""
+        given = integers(ids, "ids")
+        with self._guard.alone:
+            index = self._open()
+            names, cells, kept = new_values(columns_of(index), len(given), values)
+            call(lib.kith_index_set, index, pointer("int64_t *", given), len(given), names, len(values), cells)
+
+    def set_labels(self, ids: ArrayLike, labels: Sequence[Optional[str]]) -> None:
+        """Give items other labels, from the next commit on; None: no label."""
+        given = integers(ids, "ids")
+        if len(labels) != len(given):
+            raise ValueError(f"labels has {len(labels)} entries for {len(given)} ids")
+        words = [ffi.NULL if label is None else ffi.new("char[]", encode(label)) for label in labels]
+        with self._guard.alone:
+            call(lib.kith_index_label, self._open(), pointer("int64_t *", given), len(given), ffi.new("const char *[]", words or 1))
+
     def commit(self, progress: Optional[Progress] = None) -> None:
         """Make what was changed the state of the index. If it is stopped or fails, the changes are lost, and the index must be
         opened again."""
@@ -219,6 +261,14 @@ class Index:
         with self._guard.shared:
             call(lib.kith_index_ids, self._open(), ffi.NULL if where is None else encode(where), found, n)
         return taken(ffi.gc(found[0], lib.kith_ids_free), found[0], np.int64, (n[0],))
+
+    def facets(self, column: str, where: Optional[str] = None, most: int = 20) -> Facets:
+        """Count the values of a column (label, or one of the index's own) among the items that an expression holds for: texts by how
+        many items have them, numbers in their order or by ranges, dates by day, month or year, at most so many of them."""
+        c = ffi.gc(ffi.new("kith_facets *"), lib.kith_facets_release)
+        with self._guard.shared:
+            call(lib.kith_index_facets, self._open(), encode(column), ffi.NULL if where is None else encode(where), most, c)
+        return Facets(c.n_allowed, c.n_items, c.n_distinct, [_facet_of(c.values[i]) for i in range(c.n_values)])
 
     def item(self, id: int) -> Item:
         """What is known of one item."""

@@ -88,6 +88,27 @@ def new_items(columns: Mapping[str, type], n: int, paths: Optional[Sequence[Opti
     return items, kept
 
 
+def new_values(columns: Mapping[str, type], n: int, values: Mapping[str, Sequence[Value]]) -> Tuple[Any, Any, List[Any]]:
+    """Names of columns, kith_value[n, columns], and what must stay as long as they are used."""
+    for name, given in values.items():
+        if name not in columns:
+            raise Error(f"the index has no column {name!r}", "its columns: " + (", ".join(columns) or "none"), "ENOTFOUND")
+        if len(given) != n:
+            raise ValueError(f"{name} has {len(given)} entries for {n} ids")
+    cells = ffi.new("kith_value[]", max(n * len(values), 1))
+    kept: List[Any] = [ffi.new("char[]", encode(name)) for name in values]
+    names = ffi.new("const char *[]", kept or 1)
+
+    def word(value: str) -> Any:
+        kept.append(ffi.new("char[]", encode(value)))
+        return kept[-1]
+
+    for k, (name, given) in enumerate(values.items()):
+        for i in range(n):
+            _put(cells[i * len(values) + k], columns[name], given[i], name, word)
+    return names, cells, kept
+
+
 def item_of(c: Any, columns: Mapping[str, type]) -> Item:
     """A kith_index_item, copied."""
     return Item(c.id, None if c.path == ffi.NULL else text(c.path), None if c.label == ffi.NULL else text(c.label),

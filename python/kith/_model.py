@@ -86,7 +86,8 @@ class Model:
     """A network with its weights. One thread uses it at a time: a second one's call raises kith.Busy.
 
     path is a safetensors file, or the folder of a training run (its model, else its best), or "general", the model that came with kith;
-    without it the model is general, or, where a backbone is named, has random weights (seed). size is the side of the input in pixels,
+    without it the model is general, or, where a backbone is named, has random weights (seed). general finds the same object, scene or picture
+    again; for fine kinds, such as species, kith.pull("dinov2-s").file is a stronger model. size is the side of the input in pixels,
     with the whole picture in it (0: the model's): fewer are faster, more see more detail. views is how many views of
     every image are averaged: 2 the picture and its mirror image, up to 10 also crops at its corners. Options are for files that do not say what they hold: `kith list backbones` has the names. pool is "avg", "max", "both" (their
     sum) or "gem" of the last map; of vision transformers also "class" (the class token), "class_avg" (it and the average) or "attention"
@@ -157,6 +158,12 @@ class Model:
         with self._guard.alone:
             call(lib.kith_model_identify, self._handle, c)
         return ModelIdentity(text(c.file), text(c.hash), text(c.preprocess), c.dim)
+
+    def _curve(self, to: Any) -> bool:
+        """Its curve of false-match rates, into a kith_calibration; False: it has none."""
+        with self._guard.alone:
+            status = lib.kith_model_curve(self._handle, lib.KITH_COSINE, to, ffi.NULL)
+        return bool(status == lib.KITH_OK)
 
     def _options(self, tap: Optional[str], resize: Optional[str], workers: int) -> Tuple[Any, List[Any]]:
         option = options("kith_embed_options")

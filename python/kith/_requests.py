@@ -47,6 +47,9 @@ class Hit:
     values: Dict[str, Value]
     #: Where its image lies; None: it has none that is a file.
     picture: Optional[str]
+    #: The chance that it is wrong, and its 95 % interval; None: not known.
+    error_rate: Optional[float] = None
+    error_rate_interval: Optional[Tuple[float, float]] = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Requests:
 
     def __init__(self, queries: Union[Query, Sequence[Query]], dim: int, k: Optional[int], offset: int, where: Optional[str],
                  same: Optional[float], min_score: Optional[float], rerank: str, flips: bool, exact: bool,
-                 hide_duplicates: bool) -> None:
+                 hide_duplicates: bool, unknown: float, precision: Optional[float], complete: Optional[float]) -> None:
         if rerank not in _RERANKS:
             raise ValueError(f"rerank is {rerank!r}; wanted one of {', '.join(_RERANKS)}")
         several: Sequence[Any] = queries if isinstance(queries, (list, tuple)) else [queries]
@@ -117,6 +120,9 @@ class Requests:
             one.k, one.offset, one.where = 2**63 - 1 if k is None else k, offset, expression
             one.same = math.nan if same is None else same
             one.min_score = math.nan if min_score is None else min_score
+            one.unknown = unknown
+            one.precision = math.nan if precision is None else precision
+            one.complete = math.nan if complete is None else complete
             one.rerank, one.flips, one.exact, one.hide_duplicates = _RERANKS[rerank], flips, exact, hide_duplicates
 
     def _keep(self, value: Any) -> Any:
@@ -157,6 +163,31 @@ class Requests:
         to.row = self._keep(pointer("float *", row))
 
 
+class IdentifyRequests(Requests):
+    """kith_identify_request[n], and the memory they borrow."""
+
+    def __init__(self, things: Union[Query, Sequence[Query]], dim: int) -> None:
+        several: Sequence[Any] = things if isinstance(things, (list, tuple)) else [things]
+        self.n, self._kept, self._dim = len(several), [], dim
+        self.c = ffi.new("kith_identify_request[]", max(self.n, 1))
+        for i, thing in enumerate(several):
+            one = self.c + i
+            lib.kith_identify_request_init(one, ffi.sizeof("kith_identify_request"))
+            one.parts, one.n_parts = self._parts(i, thing)
+
+
+def new_identified(n: int) -> Any:
+    """kith_identified[n], which is released when nothing refers to it."""
+
+    made = ffi.new("kith_identified[]", max(n, 1))
+
+    def release(found: Any, _made: Any = made) -> None:
+        for i in range(n):
+            lib.kith_identified_release(found + i)
+
+    return ffi.gc(ffi.cast("kith_identified *", made), release)
+
+
 def new_found(n: int) -> Any:
     """kith_found[n], which is released when nothing refers to it."""
 
@@ -171,18 +202,21 @@ def new_found(n: int) -> Any:
 
 def answer_of(c: Any, columns: Mapping[str, type], dim: int) -> Answer:
     """A kith_found, copied."""
-    hits = [_hit(c.hits[i], columns) for i in range(c.n_hits)]
+    hits = [hit_of(c.hits[i], columns) for i in range(c.n_hits)]
     row = None if c.row == ffi.NULL else np.frombuffer(ffi.buffer(c.row, dim * 4), np.float32).copy()
-    return Answer(hits, c.n_allowed, c.is_exact, _number(c.limit), row, failure(c.status, c.error) if c.status else None)
+    return Answer(hits, c.n_allowed, c.is_exact, number_of(c.limit), row, failure(c.status, c.error) if c.status else None)
 
 
-def _hit(c: Any, columns: Mapping[str, type]) -> Hit:
+def hit_of(c: Any, columns: Mapping[str, type]) -> Hit:
+    """A kith_found_hit, copied."""
     item = item_of(c.item, columns)
-    return Hit(item.id, c.score, _number(c.false_match_rate), item.label, item.path, item.values,
-               None if c.picture == ffi.NULL else text(c.picture))
+    return Hit(item.id, c.score, number_of(c.false_match_rate), item.label, item.path, item.values,
+               None if c.picture == ffi.NULL else text(c.picture), number_of(c.error_rate),
+               None if math.isnan(c.error_rate) else (c.error_rate_low, c.error_rate_high))
 
 
-def _number(value: float) -> Optional[float]:
+def number_of(value: float) -> Optional[float]:
+    """NaN is None."""
     return None if math.isnan(value) else value
 
 

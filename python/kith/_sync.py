@@ -30,12 +30,19 @@ class SyncReport:
     n_excluded: int
     #: As before, with another label.
     n_relabelled: int
+    #: Were there before and have other values: of a table, or of their files (EXIF).
+    n_revalued: int
     #: The first hundred that could not be read, and why.
     bad: List[str]
     #: Why it did not take place: "no_sources", "source_missing", "most_removed" or "nothing_read"; else "fine".
     reason: str
     #: Why the false-match rates could not be measured; "": nothing failed.
     unmeasured: str
+    #: Put into groups, and why what is new could not be.
+    n_grouped: int
+    ungrouped: str
+    #: Lines about the table: rows of no photo, for instance.
+    said: List[str]
 
 
 class Calibration:
@@ -89,5 +96,7 @@ def sources_of(sources: Optional[Union[Path, Sequence[Path]]], kind: Optional[st
 def report_of(c: Any) -> SyncReport:
     """A kith_sync_report, copied."""
     return SyncReport(c.n_files, c.n_same, c.n_touched, c.n_moved, c.n_changed, c.n_added, c.n_removed, c.n_bad, c.n_excluded,
-                      c.n_relabelled, [text(c.bad[i]) for i in range(c.n_named)], _REASONS[c.reason],
-                      text(c.measured_error.message) if c.measured else "")
+                      c.n_relabelled, c.n_revalued, [text(c.bad[i]) for i in range(c.n_named)], _REASONS[c.reason],
+                      text(c.measured_error.message) if c.measured else "",
+                      c.n_grouped, text(c.grouped_error.message) if c.grouped else "",
+                      [text(c.said[i]) for i in range(c.n_said)])

@@ -99,6 +99,18 @@ class Photos(support.InFolder):
         photos.close()
         self.assertIn("; 16 as before\n", self.program("index", "p.kith", "--sync"))
 
+    def test_a_table_and_facts(self) -> None:
+        photos = self.make()
+        with open(self.path("t.csv"), "w") as table:
+            table.write("path,year\nglyph00001/00001.png,2001\nnowhere.png,1\n")
+        report = photos.sync(meta=self.path("t.csv"))
+        self.assertEqual((report.n_revalued, report.n_same, len(report.said)), (1, 12, 1))
+        self.assertIn("nowhere.png", report.said[0])
+        self.assertEqual(photos.facets("year").values, [kith.FacetValue(2001.0, 1)])
+        self.assertEqual(photos.sync(exif=True).n_revalued, 0)  # drawn images have no facts
+        self.assertEqual(photos.sync(exif=False, meta="").n_revalued, 1)
+        self.assertEqual(photos.facets("year").n_items, 0)
+
     def test_a_sync_that_is_refused(self) -> None:
         photos = self.make()
         os.rename(self.path("glyphs/glyph00001"), self.path("away"))

@@ -231,6 +231,55 @@ print(writer.sync().n_same)
             self.assertIn("Error: p.kith is written by the process that this one was forked from", line)
 
 
+class Named(support.InFolder):
+    """288 photos of 24 things, and a model that was not trained."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        kith.synth(self.path("glyphs"), n_classes=24, n_images=12, side=32)
+        support.save_model(self.path("m.safetensors"))
+        with kith.Collection.create(self.path("p.kith"), model=self.path("m.safetensors")) as photos:
+            photos.sync(self.path("glyphs"))
+        self.photos = kith.Collection.open(self.path("p.kith"))
+
+    def photo(self, i: int, k: int) -> str:
+        return self.path(f"glyphs/glyph{i:05}/{k:05}.png")
+
+    def test_identify(self) -> None:
+        found = self.photos.identify([self.photo(3, 1), [self.photo(3, 2), 39], 40], error=0.4)
+        self.assertEqual((len(found.things), found.n_names, found.n_photos, found.n_single, found.unlike), (3, 24, 288, 0, None))
+        self.assertGreaterEqual(found.error, found.least_error)
+        for one in found.things:
+            self.assertEqual(len(one.candidates), 3)
+            self.assertEqual(len({hit.label for hit in one.candidates}), 3)
+            if one.name is not None:
+                assert one.false_name_high is not None and one.false_name_rate is not None
+                self.assertEqual(one.name, one.candidates[0].label)
+                self.assertLessEqual(one.false_name_rate, one.false_name_high)
+                self.assertLessEqual(one.false_name_high, 0.4)
+        self.assertEqual(found.things[0].candidates[0].label, "glyph00003")
+
+    def test_what_is_refused(self) -> None:
+        with self.assertRaisesRegex(kith.Error, "cannot be promised"):
+            self.photos.identify(self.photo(3, 1), error=1e-5)
+        for error in (0, 1, 2, float("nan")):
+            with self.assertRaisesRegex(kith.Error, "error is"):
+                self.photos.identify(self.photo(3, 1), error=error)
+        with self.assertRaises(kith.Error):
+            self.photos.identify([self.photo(3, 1), self.path("missing.png")], error=0.4)
+        kept = self.photos.identify([self.photo(3, 1), self.path("missing.png")], error=0.4, keep_errors=True)
+        self.assertIsNone(kept.things[0].error)
+        self.assertIsNotNone(kept.things[1].error)
+
+    def test_same(self) -> None:
+        model = kith.Model(self.path("m.safetensors"))
+        same = kith.same(self.photo(1, 1), self.photo(1, 1), model=model)
+        self.assertEqual((same.verdict, same.score, same.false_match_rate, same.missed_rate), ("cannot say", 1.0, None, None))
+        self.assertLess(kith.same(self.photo(1, 1), self.photo(2, 1), model=self.path("m.safetensors")).score, 1)
+        with self.assertRaisesRegex(kith.Error, "error is"):
+            kith.same(self.photo(1, 1), self.photo(1, 2), model=model, error=0)
+
+
 def program_ids(said: str) -> List[int]:
     """The ids that `kith search --json` printed."""
     return [hit["id"] for hit in json.loads(said)["queries"][0]["hits"]]

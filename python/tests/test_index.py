@@ -50,6 +50,37 @@ class Vectors(support.InFolder):
             index.item(80)
         self.assertEqual(caught.exception.status, "ENOTFOUND")
 
+    def test_other_values(self) -> None:
+        index = self.make()
+        index.set([3, 4], {"year": [1900, None], "place": ["dune", "sea"]})
+        index.set_labels([3, 4], ["new", None])
+        self.assertEqual(index.item(3).label, "class 0")
+        index.commit()
+        self.assertEqual(index.item(3), kith.Item(3, "3.jpg", "new", {"year": 1900, "weight": None, "place": "dune"}))
+        self.assertEqual(index.item(4), kith.Item(4, "4.jpg", None, {"year": None, "weight": None, "place": "sea"}))
+        self.assertEqual(index.ids("place = dune and label = new").tolist(), [3])
+        for ids, values in [([99], {"year": [1]}), ([3], {"yaer": [1]})]:
+            with self.assertRaises(kith.Error) as caught:
+                index.set(ids, values)
+            self.assertEqual(caught.exception.status, "ENOTFOUND")
+        with self.assertRaises(TypeError):
+            index.set([3], {"year": ["x"]})
+        with self.assertRaises(ValueError):
+            index.set([3], {"year": [1, 2]})
+        with self.assertRaises(ValueError):
+            index.set_labels([3], [])
+
+    def test_facets(self) -> None:
+        index = self.make()
+        found = index.facets("place", "year < 2010")
+        self.assertEqual((found.n_allowed, found.n_items, found.values), (10, 5, [kith.FacetValue("sea", 5)]))
+        years = index.facets("year", most=4)
+        self.assertEqual(years.n_distinct, 80)
+        self.assertEqual(years.values[0], kith.FacetValue((2000.0, 2020.0), 20))
+        self.assertEqual(index.facets("weight").values, [])
+        with self.assertRaises(kith.Error):
+            index.facets("colour")
+
     def test_what_is_found_outlives_the_index(self) -> None:
         index = self.make()
         hits, ids = index.search(self.x[:1], k=3)[0], index.ids()

@@ -137,6 +137,7 @@ class Representations(support.InFolder):
         photos.add_rows(x, labels=[str(one) for one in y])
         self.line(photos.search(x[0])[0], r"^Answer\(10 hits, nearest 0 at 1\.0000, among 80 items\)$")
         self.line(photos.duplicates(), r"^Duplicates\(0 groups among 0 pictures\)$")
+        self.line(photos.groups(all=True), r"^Groups\(\d+ groups of \d+ items, \d+ alone\)$")
         photos.close()
         self.line(photos, r"^Collection\('.*p\.kith', closed\)$")
 

@@ -2,12 +2,14 @@
 """What kith train PHOTOS finds, beside the pretrained model and recipes/photos.yaml, on folders of photos.
 
     python3 research/photos/auto.py --out runs/photos --cub data/CUB_200_2011 --omniglot data/omniglot \\
-        [--folder flowers=data/flowers ...] [--minutes 1,5] [--draws 3] [--only cub-30,omniglot] [--no-recipe] [--half]
+        [--folder flowers=data/flowers ...] [--minutes 1,5] [--draws 3] [--only cub-30,omniglot] [--no-recipe] [--no-auto] [--half]
 
 Folders: 30 and 100 kinds of birds (cub-30, cub-100), 100 characters (omniglot), and those of --folder, each a folder of one folder for each class (at
 most 100 classes of it). A draw is other classes and another third of them for the test. All models are judged on the same test photos of the draw, with
 kith eval; the search never sees more of them than their number. --half also trains with half of the training classes, and with half of each class's
 photos, and compares what that run forecast for twice as many with what all of them brought.
+
+One draw has the 95 % range of its gain over the test photos, several the 95 % interval over draws.
 
 What is in --out already is not done again, so it may be stopped and started; --table prints what there is. Times mean something only on
 a machine that does nothing else."""
@@ -158,12 +160,16 @@ def auto(args, out, folder, minutes, half="", judged=None):
     return dict(facts, **judge(args, out, name, run_folder, judged or folder))
 
 
-def came(args, out, before, after):
-    """By how much the mean of R@1 and MAP@R is better, in points, with its 95 % range over the test photos: [gain, low, high]."""
+def beside(args, out, before, after):
+    """By how much R@1 and MAP@R of a model are better than another's, in points, with the 95 % ranges over the test photos: {score: [gain, low, high]}."""
     command = [args.kith, "eval", "--compare", "--json"] + [os.path.join(out, name + ".eval.json") for name in (before, after)]
     found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, text=True).stdout)
-    scores = [s for s in found["scores"] if s["name"] in ("R@1", "MAP@R")]
-    return [100 * sum(values) / 2 for values in zip(*[[s["difference"]] + s["interval"] for s in scores])]
+    return {s["name"]: [100 * v for v in [s["difference"]] + s["interval"]] for s in found["scores"] if s["name"] in ("R@1", "MAP@R")}
+
+
+def came(args, out, before, after):
+    """The same of the mean of both."""
+    return [sum(values) / 2 for values in zip(*beside(args, out, before, after).values())]
 
 
 def recipe(args, out, folder, n_train):
@@ -183,7 +189,7 @@ def measure(args, name, number, n_classes, photos):
     os.makedirs(out, exist_ok=True)
     folder = draw(out, number, n_classes, photos, "")
     found = {"general": judge(args, out, "general", "general", folder)}
-    for minutes in args.minutes:
+    for minutes in args.minutes if not args.no_auto else ():
         print("%s, draw %d: kith train PHOTOS --minutes %g" % (name, number, minutes), file=sys.stderr)
         found["auto-%g" % minutes] = auto(args, out, folder, minutes)
     if not args.no_recipe:
@@ -193,7 +199,9 @@ def measure(args, name, number, n_classes, photos):
         print("%s, draw %d: half of the %s" % (name, number, half), file=sys.stderr)
         found["half-" + half] = auto(args, out, draw(out, number, n_classes, photos, half), args.minutes[0], half, folder)
         found["half-" + half]["came"] = came(args, out, "auto-%g-half-%s" % (args.minutes[0], half), "auto-%g" % args.minutes[0])
-    json.dump(found, open(os.path.join(out, "found.json"), "w"))
+    path = os.path.join(out, "found.json")
+    before = json.load(open(path)) if os.path.exists(path) else {}
+    json.dump(dict(before, **found), open(path, "w"))
 
 
 def mean(values):
@@ -224,7 +232,13 @@ def table(args, names):
             rows = [(d[model], d["general"]) for d in draws if model in d]
             if not rows:
                 continue
-            gains = ["–", "–"] if model == "general" else [mean([r[k] - g[k] for r, g in rows]) for k in ("recall", "map")]
+            gains = ["–", "–"]
+            if model != "general" and len(rows) > 1:
+                gains = [mean([r[k] - g[k] for r, g in rows]) for k in ("recall", "map")]
+            elif model != "general":
+                number = [i for i, d in enumerate(draws) if model in d][0]
+                by = beside(args, os.path.join(args.out, name, "draw-%d" % number), "general", model)
+                gains = ["%+.1f (%+.1f to %+.1f)" % tuple(by[k]) for k in ("R@1", "MAP@R")]
             seconds = ["%.0f" % r["seconds"] for r, _ in rows if "seconds" in r]
             print("| %s | %s | %d | %s | %s | %s | %s | %s |" % (name, model, len(rows), mean([r["recall"] for r, _ in rows]),
                                                               mean([r["map"] for r, _ in rows]), *gains, ", ".join(seconds) or "–"))
@@ -271,6 +285,7 @@ def main():
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--only")
     parser.add_argument("--no-recipe", action="store_true")
+    parser.add_argument("--no-auto", action="store_true", help="only what the search is compared with")
     parser.add_argument("--half", action="store_true")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--kith", default=os.path.join(ROOT, "build", "kith"))

@@ -254,7 +254,10 @@ static kith_status run(arguments *a, kith_error *err) {
         a->model.height = a->model.width = a->size;
     }
     if (status == KITH_OK) status = kith_model_open(&a->model, &model, err);
-    if (status == KITH_OK && !a->model.backbone) cli_say_model(a->named, model);
+    if (status == KITH_OK && !a->model.backbone) {
+        cli_say_model(a->named, model);
+        cli_say_purpose(a->named);
+    }
     if (status == KITH_OK)
         status = a->images ? embed_images(a, model, &m, &b, err) : embed(a, model, &batch, &m, err);
     if (status == KITH_OK && a->out) status = kith_npy_write(a->out, &m.values, err);

@@ -311,6 +311,7 @@ int cmd_eval(int argc, char **argv) {
     if (a.model.data) a.model.labels = a.files.labels;
     const bool wants_general = argc < 2 && (a.model.data || a.model.recipe) && !a.model.backbone;
     a.model.named = argc == 2 ? argv[1] : NULL;
+    a.model.quiet = a.json;
     if (argc == 2 || wants_general) {
         kith_error why;
         if (kith_model_find(a.model.named, path, sizeof path, &why) != KITH_OK) return cli_fail(&why);

@@ -38,6 +38,7 @@ typedef struct eval_model {
     const char *named; /* the model as it was given; NULL: general, or a backbone alone */
     const char *model, *backbone, *settings, *device, *precision, *tap, *pool;
     bool tf32;
+    bool quiet; /* what general is good for is not said */
     const char *data, *kind, *recipe, *resize;
     const char *labels; /* of features, where data is a .npy; NULL: beside it */
     kith_split split;

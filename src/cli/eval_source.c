@@ -272,7 +272,10 @@ kith_status eval_set_embed(const eval_model *m, eval_set *set, kith_error *err) 
                                      : kith_dataset_open(m->kind, m->data, &set->dataset, err);
     if (status == KITH_OK) status = check_roles(set->dataset, m->split, err);
     if (status == KITH_OK) status = kith_model_open(&options, &set->model, err);
-    if (status == KITH_OK && m->model) cli_say_model(m->named, set->model);
+    if (status == KITH_OK && m->model) {
+        cli_say_model(m->named, set->model);
+        if (!m->quiet) cli_say_purpose(m->named);
+    }
     cli_progress_begin(&progress, "embedding", 0);
     if (status == KITH_OK)
         status = kith_model_embed_dataset(set->model, set->dataset, m->split, &embed, &set->vectors, err);

@@ -10,6 +10,14 @@ void cli_say_model(const char *named, kith_model *model) {
     fprintf(stderr, "kith: model: %s\n", kith_model_title(model, title, sizeof title));
 }
 
+void cli_say_purpose(const char *named) {
+    if (!named)
+        fprintf(
+            stderr,
+            "kith: general finds the same object, scene or picture again; for fine kinds, such as species, "
+            "kith pull dinov2-s brings a stronger model\n");
+}
+
 void cli_say_rates(const kith_calibration *curve) {
     static const char before[] = ", at ", after[] = " px";
     const char *at = curve ? strstr(curve->source, before) : NULL;

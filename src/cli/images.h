@@ -23,6 +23,9 @@
 /* One line that says which model it is, where none was named, or `general`. */
 void cli_say_model(const char *named, kith_model *model);
 
+/* Where none was named: one line on what general is good for, and how to get a stronger one. For commands that work on many photos, once. */
+void cli_say_purpose(const char *named);
+
 /* One line where false-match rates were measured at another side than the images have now (kith_model_curve). NULL is fine. */
 void cli_say_rates(const kith_calibration *curve);
 

@@ -1,6 +1,7 @@
 /* kith index: make an index, keep it up to date, look after it. */
 #include "cli/index.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cli/images.h"
@@ -9,7 +10,7 @@ typedef kith_status (*index_action)(const index_request *request, kith_error *er
 
 /* What can be done to an index that is there; one of them at a time. */
 typedef struct asked {
-    bool sync, add, renew, info, compact, check;
+    bool sync, add, renew, info, compact, check, groups;
 } asked;
 
 /* The action, or NULL when the usage was wrong and said so. */
@@ -24,9 +25,11 @@ static index_action choose(const index_request *r, const asked *a, const char *o
                 {"--add", a->add, true, index_add},
                 {"--renew-model", a->renew, false, index_renew},
                 {"--remove", r->remove.n_items > 0, false, index_remove},
+                {"--groups", a->groups, true, index_groups},
                 {"--info", a->info, false, index_show},
                 {"--compact", a->compact, false, index_compact},
                 {"--check", a->check, false, index_check},
+                {"--facets", r->facets != NULL, false, index_facets},
                 {"--calibrate", r->calibrate != NULL, false, index_calibrate}};
     int found = -1;
     for (int i = 0; i < (int)(sizeof rows / sizeof rows[0]); i++) {
@@ -41,7 +44,7 @@ static index_action choose(const index_request *r, const asked *a, const char *o
         cli_misused(
             "index",
             "wants -o INDEX or --to ADDRESS for a new one, or one of --sync, --add, --remove, --renew-model, "
-            "--info, --calibrate, --compact and --check");
+            "--groups, --info, --facets, --calibrate, --compact and --check");
         return NULL;
     }
     if (!rows[found].takes_operands && r->n_operands > 0) {
@@ -56,9 +59,9 @@ static index_action choose(const index_request *r, const asked *a, const char *o
 static int check_making(const index_request *r, const char *to) {
     const char *dot = strrchr(r->operands[0], '.');
     const bool are_vectors = r->n_operands == 1 && dot && strcmp(dot, ".npy") == 0;
-    if (!are_vectors && (r->labels || r->meta))
-        return cli_misused("index", "%s is for vectors (E.npy); images have the names of their folders",
-                           r->labels ? "--labels" : "--meta");
+    if (!are_vectors && r->labels)
+        return cli_misused("index",
+                           "--labels is for vectors (E.npy); images have the names of their folders");
     if (to && !cli_is_address(to))
         return cli_misused("index", "--to is '%.60s'; wanted postgresql://host/database, or -o for a folder",
                            to);
@@ -83,6 +86,21 @@ static int check_kept(const index_request *r, index_action action) {
     return CLI_RUN;
 }
 
+/* --groups takes no operand but "all"; what is said of groups is for it alone. */
+static int check_groups(index_request *r, index_action action) {
+    if (action != index_groups) {
+        if (!isnan(r->error) || r->html)
+            return cli_misused("index", "--%s is for --groups", r->html ? "html" : "error");
+        return CLI_RUN;
+    }
+    r->groups_all = r->n_operands == 1 && strcmp(r->operands[0], "all") == 0;
+    if (r->n_operands > 0 && !r->groups_all)
+        return cli_misused("index", "'%.60s' is one too many; --groups wants the index alone, or all",
+                           r->operands[0]);
+    if (isnan(r->error)) r->error = 0.01;
+    return CLI_RUN;
+}
+
 static int run(index_action action, const index_request *r) {
     kith_error err = {0};
     cli_catch_signals();
@@ -103,7 +121,7 @@ static int run(index_action action, const index_request *r) {
 int cmd_index(int argc, char **argv) {
     static const char *const metrics[] = {"cosine", "inner", "sqeuclidean", NULL};
     static const char *const splits[] = {"auto", "train", "validation", "test", "all", NULL};
-    index_request r = {.recall = 0.99};
+    index_request r = {.recall = 0.99, .most = 20, .error = NAN};
     asked a = {0};
     const char *out = NULL, *to = NULL, *model = NULL;
     int metric = 0, split = 0;
@@ -127,6 +145,13 @@ int cmd_index(int argc, char **argv) {
                  "embed all of it anew, by --model or by what lies now where its model lay; the index that "
                  "is there "
                  "is used until the new one is complete"),
+        CLI_FLAG(
+            "groups", &a.groups,
+            "put together what belongs together, of the items without a label (--groups all: of all), and "
+            "number the groups in the column group"),
+        CLI_REAL("error", "RATE", &r.error, 0.0001, 0.5,
+                 "of the pairs that --groups puts together at most this part may be wrong; default: 0.01"),
+        CLI_OUT("html", "OUT.html", &r.html, ".html", "--groups: write them as a page of pictures, too"),
         CLI_FLAG("info", &a.info, "say what the index is"),
         CLI_TEXT("calibrate", "DATA", &r.calibrate,
                  "measure false-match rates (for --same) on a data set with classes, not on its own labels"),
@@ -135,7 +160,9 @@ int cmd_index(int argc, char **argv) {
         CLI_TEXT("labels|y", "FILE", &r.labels,
                  "classes of the vectors: .npy, .txt or .csv; numbers or names"),
         CLI_TEXT("meta", "ITEMS.csv", &r.meta,
-                 "a row for each vector: path, label, and any other columns for --where"),
+                 "a row for each vector: path, label, and any other columns for --where; for photos a row "
+                 "for each "
+                 "path, which --sync reads again when the file has changed"),
         CLI_TEXT("dataset", "KIND", &r.kind,
                  "the images are a data set of this layout (see kith list datasets)"),
         CLI_CHOICE("split", "NAME", &split, splits,
@@ -159,6 +186,12 @@ int cmd_index(int argc, char **argv) {
         CLI_TEXT("precision", "NAME", &r.model.precision, "of the model: float32 or, on cuda, bf16"),
         CLI_FLAG("tf32", &r.model.tf32, "cuda, float32: let the model's products use TF32"),
         CLI_INT("batch", "N", &r.model.batch, 0, 65536, "images per pass; 0: 32, on a device 128"),
+        CLI_FLAG("exif", &r.exif,
+                 "with --sync: read date, camera and place (EXIF) of all photos, not only of new ones"),
+        CLI_FLAG("no-exif", &r.no_exif, "do not read them, now and later; those that are there go"),
+        CLI_TEXT("facets", "COLUMN,…", &r.facets, "count the values of these columns"),
+        CLI_TEXT("where", "EXPRESSION", &r.where, "of --facets: only items that this holds for"),
+        CLI_INT("most", "N", &r.most, 1, 100000, "of --facets: values or ranges of a column"),
         CLI_FLAG("json", &r.json, "print the result as JSON"),
         CLI_END};
     const cli_usage usage = {
@@ -173,6 +206,7 @@ int cmd_index(int argc, char **argv) {
             "  kith index E.npy -o INDEX --labels Y.npy --meta items.csv\n"
             "  kith index FEATURES.npy -o INDEX --model RUN\n"
             "  kith index INDEX --sync\n"
+            "  kith index INDEX --groups --html groups.html\n"
             "  kith index PHOTOS/ --to postgresql://host/database --model RUN\n\n"
             "Folders are walked to the bottom; the folder below PHOTOS names the class of an image, however "
             "deep "
@@ -197,6 +231,17 @@ int cmd_index(int argc, char **argv) {
     const index_action action = choose(&r, &a, out, to);
     if (!action) return CLI_USAGE;
     if (action == index_add && r.n_operands == 0) return cli_misused("index", "--add wants files or folders");
+    if (r.exif && r.no_exif) return cli_misused("index", "--exif and --no-exif are both given; wanted one");
+    const bool reads =
+        action == index_make || action == index_put || action == index_sync || action == index_add;
+    if (!reads && (r.exif || r.no_exif || r.meta))
+        return cli_misused("index", "%s is for a new index, --sync and --add",
+                           r.meta   ? "--meta"
+                           : r.exif ? "--exif"
+                                    : "--no-exif");
+    if (r.where && action != index_facets) return cli_misused("index", "--where is for --facets");
+    const int is_sound = check_groups(&r, action);
+    if (is_sound != CLI_RUN) return is_sound;
     const bool makes = action == index_make || action == index_put;
     const int status = makes ? check_making(&r, to) : check_kept(&r, action);
     return status == CLI_RUN ? run(action, &r) : status;

@@ -25,6 +25,12 @@ typedef struct index_request {
     cli_list remove;
     const char *calibrate; /* a data set */
     bool force, json;
+    bool exif, no_exif;
+    const char *facets, *where; /* columns, and of which items */
+    int64_t most;               /* values of a column */
+    double error;               /* --groups: of the pairs put together so many may be wrong */
+    bool groups_all;            /* also what has a label */
+    const char *html;
 } index_request;
 
 /* ---- what is done ---- */
@@ -38,13 +44,18 @@ kith_status index_add(const index_request *request, kith_error *err);
 kith_status index_renew(const index_request *request, kith_error *err);
 kith_status index_remove(const index_request *request, kith_error *err);
 kith_status index_show(const index_request *request, kith_error *err);
+kith_status index_facets(const index_request *request, kith_error *err);
 kith_status index_compact(const index_request *request, kith_error *err);
 kith_status index_check(const index_request *request, kith_error *err);
 kith_status index_calibrate(const index_request *request, kith_error *err);
+/* --groups (index_groups.c) */
+kith_status index_groups(const index_request *request, kith_error *err);
 
 /* Open the index that is there, with what was said of its model. */
 kith_status index_open(const index_request *request, kith_index_mode mode, kith_collection **ret_collection,
                        kith_error *err);
+/* What was said of values: --exif, --no-exif, --meta. */
+void index_take_facts(const index_request *request, kith_sync_options *options);
 /* After a sync or an addition: say what was done, or add to the error what to do about its reason. */
 kith_status index_finish(const index_request *request, kith_collection *collection, kith_status status,
                          const kith_sync_report *report, kith_error *err);
@@ -54,7 +65,7 @@ kith_status index_finish(const index_request *request, kith_collection *collecti
 /* What an index is, on one line or as JSON. `report` (may be NULL) tells what a command did to its items. */
 kith_status index_print(const index_request *request, kith_collection *collection,
                         const kith_sync_report *report, kith_error *err);
-/* One line when false-match rates were not measured. */
+/* One line when false-match rates were not measured, and one when what is new was not grouped. */
 void index_print_measured(const kith_sync_report *report);
 
 /* A kith_progress_fn that stops at a signal; user is the cli_progress. */

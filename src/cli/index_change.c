@@ -14,6 +14,11 @@ kith_status index_open(const index_request *r, kith_index_mode mode, kith_collec
     return kith_collection_open(r->index, &options, ret_collection, err);
 }
 
+void index_take_facts(const index_request *r, kith_sync_options *options) {
+    options->exif = r->exif ? KITH_EXIF_ALL : r->no_exif ? KITH_EXIF_NONE : KITH_EXIF_AS_BEFORE;
+    options->meta = r->meta;
+}
+
 kith_status index_finish(const index_request *r, kith_collection *collection, kith_status status,
                          const kith_sync_report *report, kith_error *err) {
     kith_error why = {0};
@@ -23,6 +28,7 @@ kith_status index_finish(const index_request *r, kith_collection *collection, ki
     if (report->reason == KITH_SYNC_MOST_REMOVED)
         snprintf(err->hint, sizeof err->hint, "mount the disk, or give --force if they shall go");
     if (status != KITH_OK && status != KITH_ECANCELED) return status;
+    for (int64_t i = 0; i < report->n_said; i++) fprintf(stderr, "kith: %s\n", report->said[i]);
     index_print_measured(report);
     const kith_status printed = index_print(r, collection, report, &why);
     if (printed != KITH_OK) *err = why;
@@ -40,6 +46,7 @@ static kith_status bring_up_to_date(const index_request *r, bool adds, kith_erro
     if (!adds && !r->force) options.most_removed = 0.5;
     options.progress = index_show_progress;
     options.user = &progress;
+    index_take_facts(r, &options);
     kith_status status = index_open(r, KITH_INDEX_WRITE, &collection, err);
     if (status != KITH_OK) return status;
     cli_progress_begin(&progress, "embedding", 0);

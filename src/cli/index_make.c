@@ -37,10 +37,14 @@ static kith_status make_of_images(const index_request *r, kith_error *err) {
     KITH_OPTIONS(kith_sync_options, sync);
     sync.progress = index_show_progress;
     sync.user = &progress;
+    index_take_facts(r, &sync);
     options.model = &r->model;
     kith_status status = create(r, &options, &collection, err);
     if (status != KITH_OK) return status;
-    if (kith_collection_model(collection, &model, err) == KITH_OK) cli_say_model(r->model.weights, model);
+    if (kith_collection_model(collection, &model, err) == KITH_OK) {
+        cli_say_model(r->model.weights, model);
+        if (!r->json) cli_say_purpose(r->model.weights);
+    }
     cli_progress_begin(&progress, "embedding", 0);
     status = kith_collection_sync(collection, &sources, &sync, &report, err);
     cli_progress_end(&progress);

@@ -1,5 +1,6 @@
 /* What kith index says: one line about the index and what was done, or all of it as JSON. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/images.h"
@@ -39,12 +40,29 @@ static void put_report(kith_json *json, const kith_sync_report *r) {
     put_int(json, "removed", r->n_removed);
     put_int(json, "left_out", r->n_excluded);
     put_int(json, "relabelled", r->n_relabelled);
+    put_int(json, "with_other_values", r->n_revalued);
+    put_int(json, "grouped", r->n_grouped);
     put_int(json, "unreadable", r->n_bad);
     kith_json_key(json, "unreadable_files");
     kith_json_array_begin(json);
     for (int64_t i = 0; i < r->n_named; i++) kith_json_string(json, r->bad[i]);
     kith_json_array_end(json);
     kith_json_object_end(json);
+}
+
+static void put_reliability(kith_json *json, kith_collection *collection) {
+    kith_error ignored;
+    kith_reliability *r = malloc(sizeof *r);
+    kith_json_key(json, "reliability");
+    if (r && kith_collection_reliability(collection, r, &ignored) == KITH_OK) {
+        kith_json_object_begin(json);
+        put_int(json, "trials", r->n_present);
+        put_int(json, "labels", r->n_labels);
+        kith_json_object_end(json);
+    } else {
+        kith_json_null(json);
+    }
+    free(r);
 }
 
 static void put_index(kith_json *json, const index_request *request, kith_collection *collection,
@@ -73,6 +91,7 @@ static void put_index(kith_json *json, const index_request *request, kith_collec
     kith_json_key(json, "calibrated");
     kith_json_bool(json, info.is_calibrated);
     put_text(json, "calibration_source", of->false_match_rates ? of->false_match_rates->source : NULL);
+    put_reliability(json, collection);
     kith_json_key(json, "columns");
     kith_json_object_begin(json);
     for (int64_t i = 0; i < info.n_columns; i++) {
@@ -100,10 +119,16 @@ static void print_report(const kith_sync_report *r) {
     const struct {
         const char *word;
         int64_t n;
-    } parts[] = {{"added", r->n_added},     {"changed", r->n_changed},
-                 {"moved", r->n_moved},     {"relabelled", r->n_relabelled},
-                 {"touched", r->n_touched}, {"removed", r->n_removed},
-                 {"as before", r->n_same},  {"left out (removed by hand)", r->n_excluded}};
+    } parts[] = {{"added", r->n_added},
+                 {"changed", r->n_changed},
+                 {"moved", r->n_moved},
+                 {"relabelled", r->n_relabelled},
+                 {"touched", r->n_touched},
+                 {"removed", r->n_removed},
+                 {"with other values", r->n_revalued},
+                 {"grouped", r->n_grouped},
+                 {"as before", r->n_same},
+                 {"left out (removed by hand)", r->n_excluded}};
     const char *between = "; ";
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].n == 0) continue;
@@ -113,9 +138,12 @@ static void print_report(const kith_sync_report *r) {
 }
 
 void index_print_measured(const kith_sync_report *report) {
-    if (report->measured == KITH_OK) return;
-    fprintf(stderr, "kith: the index is complete, but its false-match rates were not measured: %s\n",
-            report->measured_error.message);
+    if (report->measured != KITH_OK)
+        fprintf(stderr, "kith: the index is complete, but its false-match rates were not measured: %s\n",
+                report->measured_error.message);
+    if (report->grouped != KITH_OK)
+        fprintf(stderr, "kith: the index is complete, but what is new is in no group: %s\n",
+                report->grouped_error.message);
 }
 
 kith_status index_print(const index_request *request, kith_collection *collection,
@@ -181,7 +209,28 @@ static void print_false_match_rates(const kith_calibration *curve) {
                curve->source);
 }
 
-static void print_info(const kith_collection_info *of, const kith_index *index) {
+/* *ret NULL: not known. It is freed with free. */
+static void read_reliability(kith_collection *collection, kith_reliability **ret) {
+    kith_error ignored;
+    *ret = malloc(sizeof **ret);
+    if (*ret && kith_collection_reliability(collection, *ret, &ignored) == KITH_OK) return;
+    free(*ret);
+    *ret = NULL;
+}
+
+static void print_reliability(kith_collection *collection) {
+    kith_reliability *r = NULL;
+    read_reliability(collection, &r);
+    printf("%-12s", "wrong hits");
+    if (r)
+        printf("known: from %lld trials of %lld labels\n", (long long)r->n_present, (long long)r->n_labels);
+    else
+        puts("not known: takes 10 labels with two items each");
+    free(r);
+}
+
+static void print_info(const kith_collection_info *of, kith_collection *collection) {
+    const kith_index *index = kith_collection_index(collection);
     const kith_index_info info = of->index;
     printf("%-12s%lld", "items", (long long)info.n_items);
     if (info.n_removed > 0)
@@ -196,6 +245,7 @@ static void print_info(const kith_collection_info *of, const kith_index *index) 
     print_columns(index, info.n_columns);
     print_tier(&info);
     print_false_match_rates(of->false_match_rates);
+    print_reliability(collection);
     print_bytes("on disk", info.file_bytes);
     print_bytes("in memory", info.memory_bytes);
 }
@@ -208,7 +258,7 @@ kith_status index_show(const index_request *request, kith_error *err) {
     if (status == KITH_OK && request->json)
         status = print_json(request, collection, &of, NULL, err);
     else if (status == KITH_OK)
-        print_info(&of, kith_collection_index(collection));
+        print_info(&of, collection);
     kith_collection_free(collection);
     return status;
 }

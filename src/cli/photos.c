@@ -15,11 +15,6 @@ kith_status cli_photos_open(const char *folder, const char *cache, const kith_mo
     return status;
 }
 
-static int show(void *user, const kith_photos_progress *p) {
-    cli_show_progress(user, p->n_done, p->n_photos);
-    return cli_stop_signal() != 0;
-}
-
 static int64_t count_ready(const kith_photos *photos) {
     kith_index *index = NULL;
     kith_index_info info = {0};
@@ -27,6 +22,13 @@ static int64_t count_ready(const kith_photos *photos) {
         kith_index_info_get(index, &info);
     kith_index_free(index);
     return info.n_items;
+}
+
+bool cli_photos_are_new(const kith_photos *photos) { return count_ready(photos) == 0; }
+
+static int show(void *user, const kith_photos_progress *p) {
+    cli_show_progress(user, p->n_done, p->n_photos);
+    return cli_stop_signal() != 0;
 }
 
 kith_status cli_photos_sync(kith_photos *photos, kith_error *err) {

@@ -11,6 +11,9 @@
 kith_status cli_photos_open(const char *folder, const char *cache, const kith_model_options *model,
                             kith_photos **ret_photos, kith_error *err);
 
+/* Has none of them been indexed yet? */
+bool cli_photos_are_new(const kith_photos *photos);
+
 /* Bring their index up to date, with progress on standard error. While another process does so, a line says what is ready, and all is fine.
  * KITH_ECANCELED: a signal asked for the end. */
 kith_status cli_photos_sync(kith_photos *photos, kith_error *err);

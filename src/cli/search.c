@@ -8,6 +8,8 @@
 #include "cli/photos.h"
 #include "kith/text.h"
 
+enum { MOST_PROMISED = 24 }; /* hits, as kith/collection.h says */
+
 typedef struct arguments {
     search_command c;
     int64_t page;
@@ -56,7 +58,7 @@ static kith_status ask(const search_command *c, kith_error *err) {
     kith_status status = search_open(c, &collection, err);
     if (status == KITH_OK) status = need_rates(c, collection, err);
     if (status == KITH_OK) cli_say_rates(kith_index_calibration(kith_collection_index(collection)));
-    if (status == KITH_OK) status = search_queries_ask(c, collection, &queries, err);
+    if (status == KITH_OK) status = search_ask_carefully(c, collection, &queries, err);
     if (status == KITH_OK) status = search_print(c, collection, &queries, err);
     search_queries_release(&queries);
     kith_collection_free(collection);
@@ -68,7 +70,9 @@ static int take_photos(search_command *c) {
     kith_error err = {0};
     cli_catch_signals();
     kith_status status = cli_photos_open(c->index, c->cache, &c->model, &c->photos, &err);
+    const bool are_new = status == KITH_OK && cli_photos_are_new(c->photos);
     if (status == KITH_OK) status = cli_photos_sync(c->photos, &err);
+    if (status == KITH_OK && are_new && !c->json && !c->csv) cli_say_purpose(c->model.weights);
     if (status == KITH_OK) {
         c->index = kith_photos_index(c->photos);
         return CLI_RUN;
@@ -86,6 +90,14 @@ static int parse_views(const char *text, search_command *c) {
     if (c->search.flips || strcmp(text, "one") == 0) return CLI_RUN;
     if (kith_parse_int(text, &c->model.views) && c->model.views >= 1 && c->model.views <= 10) return CLI_RUN;
     return cli_misused("search", "--views is '%.60s'; wanted one, flips or a number from 1 to 10", text);
+}
+
+/* A promise takes as many hits as it takes, unless a number was said. */
+static bool says_hits(int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "-k", 2) == 0 || strncmp(argv[i], "--hits", 6) == 0) return true;
+    }
+    return false;
 }
 
 static int check(const arguments *a) {
@@ -113,6 +125,8 @@ static int check(const arguments *a) {
     if (c->json && c->csv) return cli_misused("search", "--json and --csv are both given; wanted one");
     if (!isnan(c->search.same) && !isnan(c->search.min_score))
         return cli_misused("search", "--same and --min-score are both given; wanted one");
+    if (!isnan(c->search.precision) && !isnan(c->search.complete))
+        return cli_misused("search", "--precision and --complete are both given; wanted one");
     return CLI_RUN;
 }
 
@@ -133,6 +147,14 @@ int cmd_search(int argc, char **argv) {
                  "only items like this: 'label = tern and year >= 2020' (docs/search.md)"),
         CLI_REAL("same", "RATE", &s->same, 1e-9, 1,
                  "only hits that are the same thing, with at most this false-match rate: 0.01"),
+        CLI_REAL(
+            "precision", "PART", &s->precision, 0, 1,
+            "as many hits as leave at most the part 1 - PART of all hits wrong, with 95 % confidence: 0.99"),
+        CLI_REAL("complete", "PART", &s->complete, 0, 1,
+                 "as many hits as hold a right one for this part of the queries whose thing is in the index, "
+                 "with 95 % confidence: 0.95"),
+        CLI_REAL("unknown", "SHARE", &s->unknown, 0, 1,
+                 "the part of the queries that shows things the index does not have"),
         CLI_REAL("min-score", "S", &s->min_score, -1e30, 1e30, "only hits at least as near as this"),
         CLI_TEXT("crop", "X,Y,W,H", &a.crop, "look for this part of the image only, in pixels"),
         CLI_LIST("and", "IMAGE", &c->also, "something that also looks like this"),
@@ -182,12 +204,14 @@ int cmd_search(int argc, char **argv) {
             "  kith search INDEX photo.jpg\n"
             "  kith search INDEX photo.jpg --where 'label != tern' --json\n"
             "  kith search INDEX red.jpg --and round.jpg --not car.jpg"};
+    const bool has_hits = says_hits(argc, argv);
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     c->index = c->shown = argv[1];
     c->operands = (const char *const *)(argv + 2);
     c->n_operands = argc - 2;
     s->rerank = methods[rerank];
+    if (!has_hits && (!isnan(s->precision) || !isnan(s->complete))) s->k = MOST_PROMISED;
     s->offset = (a.page - 1) * s->k;
     int status = a.views ? parse_views(a.views, c) : CLI_RUN;
     if (status == CLI_RUN) status = check(&a);

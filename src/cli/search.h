@@ -34,14 +34,22 @@ typedef struct search_queries {
     kith_array rows;        /* [n, dim] of a file of vectors */
     kith_query_part *parts; /* [n, n_parts] */
     int64_t n_parts;
-    kith_found *found; /* [n] */
-    bool has_rates;    /* the index has a curve of false-match rates */
+    kith_found *found;          /* [n] */
+    bool has_rates;             /* the index has a curve of false-match rates */
+    bool has_errors;            /* it is known how often its hits are wrong, and … */
+    double unknown;             /* … where this part of the queries shows something else, … */
+    int64_t n_trials, n_labels; /* … from how many trials of how many labels */
 } search_queries;
 
 /* Ask all queries of the command. Images that cannot be read are reported, and left out. */
 kith_status search_queries_ask(const search_command *command, kith_collection *collection,
                                search_queries *ret, kith_error *err);
 void search_queries_release(search_queries *queries);
+
+/* As search_queries_ask; if the queries are unlike those that the index was measured on, a line says so, and they are asked again with more
+ * doubt. */
+kith_status search_ask_carefully(const search_command *command, kith_collection *collection,
+                                 search_queries *ret, kith_error *err);
 
 /* Answers as text: "photo.jpg", "item 6", "row 0". In buf, or the name itself. */
 const char *search_title(const search_queries *queries, int64_t q, char *buf, size_t buf_bytes);

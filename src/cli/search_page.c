@@ -52,7 +52,8 @@ static void fill_hits(const kith_found *found, kith_page_hit *hit) {
                                  .label = from->item.label,
                                  .id = from->item.id,
                                  .score = from->score,
-                                 .false_match_rate = from->false_match_rate};
+                                 .false_match_rate = from->false_match_rate,
+                                 .error_rate = from->error_rate};
     }
 }
 

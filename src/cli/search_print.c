@@ -22,16 +22,23 @@ typedef struct cells {
     const char *text[N_COLUMNS];
 } cells;
 
+/* The chance that a hit is wrong; where nothing is known of that, its false-match rate. */
+static void fill_rate(const search_queries *queries, const kith_found_hit *hit, cells *c) {
+    if (queries->has_errors)
+        kith_rate_words(hit->error_rate, c->rate, sizeof c->rate);
+    else if (isnan(hit->false_match_rate))
+        snprintf(c->rate, sizeof c->rate, "%s", queries->has_rates ? "high" : "");
+    else
+        snprintf(c->rate, sizeof c->rate, "%.2g %%", 100 * hit->false_match_rate);
+}
+
 /* The row of a hit; empty where nothing is known. */
-static void fill_cells(const kith_found_hit *hit, int64_t rank, bool has_rates, cells *c) {
+static void fill_cells(const search_queries *queries, const kith_found_hit *hit, int64_t rank, cells *c) {
     const kith_index_item *item = &hit->item;
     snprintf(c->rank, sizeof c->rank, "%lld", (long long)rank);
     snprintf(c->score, sizeof c->score, "%.4f", hit->score);
     snprintf(c->id, sizeof c->id, "%lld", (long long)item->id);
-    if (isnan(hit->false_match_rate))
-        snprintf(c->rate, sizeof c->rate, "%s", has_rates ? "high" : "");
-    else
-        snprintf(c->rate, sizeof c->rate, "%.2g %%", 100 * hit->false_match_rate);
+    fill_rate(queries, hit, c);
     const char *const text[N_COLUMNS] = {c->rank, c->score,
                                          c->rate, item->label ? item->label : "",
                                          c->id,   item->path ? search_shown_path(item->path) : ""};
@@ -61,8 +68,9 @@ static void print_cells(const char *const *text, const int *width) {
     putchar('\n');
 }
 
-static void print_query(const kith_found *f, int64_t offset, bool has_rates) {
-    static const char *const heads[N_COLUMNS] = {"", "score", "false-match rate", "label", "id", "path"};
+static void print_query(const search_queries *queries, const kith_found *f, int64_t offset) {
+    const char *const heads[N_COLUMNS] = {
+        "", "score", queries->has_errors ? "wrong" : "false-match rate", "label", "id", "path"};
     int width[N_COLUMNS] = {0};
     cells row;
     if (f->n_hits == 0) {
@@ -70,7 +78,7 @@ static void print_query(const kith_found *f, int64_t offset, bool has_rates) {
         return;
     }
     for (int64_t i = 0; i < f->n_hits; i++) {
-        fill_cells(&f->hits[i], offset + i + 1, has_rates, &row);
+        fill_cells(queries, &f->hits[i], offset + i + 1, &row);
         for (int c = 0; c < N_COLUMNS; c++) {
             const int n = cli_text_columns(row.text[c], strlen(row.text[c]));
             if (n > width[c]) width[c] = n;
@@ -82,9 +90,41 @@ static void print_query(const kith_found *f, int64_t offset, bool has_rates) {
     }
     print_cells(heads, width);
     for (int64_t i = 0; i < f->n_hits; i++) {
-        fill_cells(&f->hits[i], offset + i + 1, has_rates, &row);
+        fill_cells(queries, &f->hits[i], offset + i + 1, &row);
         print_cells(row.text, width);
     }
+}
+
+/* The first hit of them all of which `value` is known. */
+static double first_known(const search_queries *queries, bool is_error) {
+    for (int64_t q = 0; q < queries->n; q++) {
+        const kith_found *f = &queries->found[q];
+        for (int64_t i = 0; i < f->n_hits; i++) {
+            const double value = is_error ? f->hits[i].error_rate : f->hits[i].false_match_rate;
+            if (!isnan(value)) return value;
+        }
+    }
+    return (double)NAN;
+}
+
+/* What the numbers mean, once. */
+static void print_meaning(const search_queries *queries) {
+    char words[32];
+    const double value = first_known(queries, queries->has_errors);
+    if (isnan(value)) return;
+    kith_rate_words(value, words, sizeof words);
+    if (queries->has_errors)
+        printf(
+            "\nabout %s such hits %s wrong, if %.3g %% of the queries show something that is not in the "
+            "index "
+            "(--unknown); from %lld trials of %lld labels\n",
+            words, value < 0.4 ? "is" : "are", 100 * queries->unknown, (long long)queries->n_trials,
+            (long long)queries->n_labels);
+    else
+        printf(
+            "\n%s pairs of different things looks this alike. How often a hit is wrong is known of an index "
+            "with labels: name some (folders per thing, or --labels)\n",
+            words);
 }
 
 static void print_table(const search_command *c, const search_queries *queries) {
@@ -93,8 +133,9 @@ static void print_table(const search_command *c, const search_queries *queries) 
         if (q > 0) putchar('\n');
         search_put(search_shown_path(search_title(queries, q, title, sizeof title)));
         putchar('\n');
-        print_query(&queries->found[q], c->search.offset, queries->has_rates);
+        print_query(queries, &queries->found[q], c->search.offset);
     }
+    print_meaning(queries);
 }
 
 /* ---- for programs ---- */
@@ -132,8 +173,13 @@ static void put_field(const char *text) {
     putchar('"');
 }
 
+static void put_number(double value) {
+    putchar(',');
+    if (!isnan(value)) printf("%.9g", value);
+}
+
 static void print_csv(const search_command *c, const search_queries *queries) {
-    puts("query,rank,id,score,false_match_rate,label,path");
+    puts("query,rank,id,score,false_match_rate,label,path,error_rate,error_rate_low,error_rate_high");
     for (int64_t q = 0; q < queries->n; q++) {
         const kith_found *f = &queries->found[q];
         for (int64_t i = 0; i < f->n_hits; i++) {
@@ -149,6 +195,9 @@ static void print_csv(const search_command *c, const search_queries *queries) {
             put_field(hit->item.label);
             putchar(',');
             put_field(hit->item.path);
+            put_number(hit->error_rate);
+            put_number(hit->error_rate_low);
+            put_number(hit->error_rate_high);
             putchar('\n');
         }
     }

@@ -44,6 +44,7 @@ static kith_status take_photos(ki_serve_options *o, const char *folder, const ch
     kith_status status = cli_photos_open(folder, cache, &o->model, &o->photos, err);
     if (status == KITH_OK) status = kith_model_identify(kith_photos_model(o->photos), who, err);
     if (status != KITH_OK) return status;
+    if (cli_photos_are_new(o->photos)) cli_say_purpose(o->model.weights);
     o->index = kith_photos_index(o->photos);
     o->model.weights = who->file; /* where it lies now */
     o->model.side = o->model.views = 0;
@@ -72,6 +73,24 @@ static int serve(const ki_serve_options *options, const char *cache, const sigse
     return CLI_OK;
 }
 
+/* The facts that are named are not hidden. */
+static bool take_shown(const char *list, unsigned *hidden) {
+    static const char *const facts[KITH_N_FACTS] = {KITH_FACT_COLUMNS};
+    for (size_t n; *list; list += n + (list[n] == ',')) {
+        int j = 0;
+        n = strcspn(list, ",");
+        while (j < KITH_N_FACTS && (strlen(facts[j]) != n || strncmp(facts[j], list, n) != 0)) j++;
+        if (j == KITH_N_FACTS) {
+            cli_misused("serve",
+                        "--show is '%.*s'; wanted taken, camera, lens, latitude, longitude or altitude",
+                        (int)(n < 60 ? n : 60), list);
+            return false;
+        }
+        *hidden &= ~(1u << j);
+    }
+    return true;
+}
+
 /* "-" is standard output. */
 static int open_log(const char *path) {
     if (strcmp(path, "-") == 0) return STDOUT_FILENO;
@@ -83,7 +102,8 @@ int cmd_serve(int argc, char **argv) {
     ki_serve_options o;
     ki_serve_options_init(&o);
     cli_list names = {0}, proxies = {0};
-    const char *log = NULL, *model = NULL, *cache = NULL;
+    const char *log = NULL, *model = NULL, *cache = NULL, *show = NULL;
+    bool show_facts = false;
     int64_t body_mb = o.most_body_bytes >> 20, megapixels = o.most_pixels / 1000000,
             decoded_mb = o.most_decoded_bytes >> 20;
     const cli_option options[] = {
@@ -94,6 +114,10 @@ int cmd_serve(int argc, char **argv) {
         CLI_LIST("name", "HOST", &names, "a name that the server is reached by"),
         CLI_LIST("trusted-proxy", "NET", &proxies, "an address or network whose X-Forwarded-For is believed"),
         CLI_OUT("access-log", "FILE", &log, "", "a JSON line for each request; -: standard output"),
+        CLI_TEXT(
+            "show", "COLUMN,…", &show,
+            "tell clients of these facts of photos, too: taken, camera, lens, latitude, longitude, altitude"),
+        CLI_FLAG("show-facts", &show_facts, "tell them of all of these"),
         CLI_REAL("deadline", "S", &o.deadline, 1, 3600, "seconds for a whole request"),
         CLI_REAL("rate", "N", &o.rate, 0.01, 1e6, "requests per second of one address"),
         CLI_REAL("burst", "N", &o.burst, 1, 1e6, "requests of one address at once"),
@@ -139,6 +163,8 @@ int cmd_serve(int argc, char **argv) {
             "  kith serve birds.kith --host 0.0.0.0 --token-file tokens --name search.example.org"};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
+    if (show_facts) o.hidden = 0;
+    if (show && !take_shown(show, &o.hidden)) return CLI_USAGE;
     o.model.weights = model;
     o.index = argv[1];
     o.names = names.item;

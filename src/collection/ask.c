@@ -11,7 +11,8 @@
 #include "collection/ask.h"
 #include "model/pictures.h"
 
-KI_OPTIONS_INIT(kith_search_request, .k = 10, .same = NAN, .min_score = NAN)
+KI_OPTIONS_INIT(kith_search_request, .k = 10, .same = NAN, .min_score = NAN, .unknown = KITH_UNKNOWN_DEFAULT,
+                .precision = NAN, .complete = NAN)
 KI_OPTIONS_INIT(kith_ask_options, 0)
 
 enum { MOST_PARTS = 1024 };
@@ -85,7 +86,9 @@ static kith_status take_requests(ki_asking *a, const kith_search_request *reques
         KI_TRY(ki_options_take(given, &x->r, sizeof x->r, "kith_search_request", err));
         kith_found *f = x->found;
         f->status = check(&x->r, &f->error);
+        f->top_score = x->evidence = (double)NAN;
         if (f->status == KITH_OK) f->status = find_limit(a->index, &x->r, &f->limit, &f->error);
+        if (f->status == KITH_OK) f->status = ki_ask_promise(a, &x->r, &x->evidence, &f->error);
     }
     return KITH_OK;
 }
@@ -307,12 +310,13 @@ kith_status kith_collection_search(kith_collection *collection, const kith_searc
     KI_NEED(err, collection, requests, ret_found);
     KI_NEED_COUNT(err, n);
     kith_status status;
-    for (int64_t i = 0; i < n; i++) ret_found[i] = (kith_found){.limit = NAN};
+    for (int64_t i = 0; i < n; i++) ret_found[i] = (kith_found){.limit = NAN, .top_score = NAN};
     KI_OPTIONS_TAKE(kith_ask_options, o, options, err);
     KI_TRY(ki_collection_ready(collection, err));
     ki_asking a = {.collection = collection, .index = collection->index, .o = o, .n = n};
     kith_index_info_get(a.index, &a.info);
     KI_CHECK(ki_zalloc_or(&a.asked, (size_t)n, sizeof *a.asked, "queries", err));
+    KI_CHECK(ki_ask_reliability(&a, err));
     KI_CHECK(take_requests(&a, requests, ret_found, err));
     KI_CHECK(make_rows(&a, err));
     KI_CHECK(ki_find(&a, err));
@@ -320,5 +324,6 @@ kith_status kith_collection_search(kith_collection *collection, const kith_searc
     status = verdict(&a, err);
 done:
     ki_free(a.asked);
+    ki_free(a.reliability);
     return status;
 }

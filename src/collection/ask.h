@@ -4,6 +4,7 @@
 #define KI_COLLECTION_ASK_H
 
 #include "collection/collection.h"
+#include "judge/reliability.h"
 #include "kith/experimental/json.h"
 
 /* One request. */
@@ -11,6 +12,7 @@ typedef struct ki_asked {
     kith_search_request r;
     kith_found *found; /* its row, then its hits */
     int64_t n_wanted;  /* nearest items, in the search that is next */
+    double evidence;   /* that hits need to keep a promise; NaN: any will do */
     bool is_found;     /* nothing is left to do */
 } ki_asked;
 
@@ -22,7 +24,26 @@ typedef struct ki_asking {
     kith_ask_options o;
     ki_asked *asked;
     int64_t n;
+    kith_reliability *reliability; /* NULL: nothing is known of how often hits are wrong */
 } ki_asking;
+
+/* Can the chance that its hits are wrong be told? The trials were single rows, in the order of their scores. */
+static inline bool ki_is_like_trials(const ki_asking *asking, const kith_search_request *request) {
+    return asking->reliability && request->n_parts == 1 && request->parts[0].weight > 0 &&
+           request->rerank == KITH_RERANK_NONE;
+}
+
+/* ---- errors.c ---- */
+
+/* What is known of how often hits are wrong; asking->reliability is freed by the caller. */
+kith_status ki_ask_reliability(ki_asking *asking, kith_error *err);
+/* The evidence that a promise takes. KITH_EINVAL: it cannot be promised. */
+kith_status ki_ask_promise(const ki_asking *asking, const kith_search_request *request, double *ret_evidence,
+                           kith_error *err);
+/* How much speaks for each hit of a whole list, nearest first: ret_evidence [n]. The item `self` (-1: none) and
+ * what has the query's very vector are no hits: they have NaN. */
+kith_status ki_ask_evidence(const ki_asking *asking, int64_t self, const kith_hit *hits, int64_t n,
+                            double *ret_evidence, kith_error *err);
 
 /* Hits of all requests that have a row and no failure: ids and scores. Fails when the search was stopped. */
 kith_status ki_find(ki_asking *asking, kith_error *err);
@@ -37,5 +58,10 @@ const char *ki_collection_picture_file(const kith_collection *collection, const 
 /* What is known of an item, as members of the object that was begun: label, path, values, image. */
 void ki_item_write(const kith_collection *collection, const kith_index_item *item, bool has_picture,
                    kith_json *json);
+/* Hits as an array of objects. */
+void ki_hits_write(const kith_collection *collection, const kith_found_hit *hits, int64_t n, kith_json *json);
+
+/* What is known of a hit is given back. */
+void ki_hit_clear(kith_found_hit *hit);
 
 #endif

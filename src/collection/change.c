@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "collection/collection.h"
+#include "collection/group.h"
 #include "collection/measure.h"
 #include "collection/source.h"
 #include "collection/sync.h"
@@ -66,6 +67,14 @@ static void measure(kith_collection *c, const kith_model *model, kith_sync_repor
     if (report->measured != KITH_OK) ki_collection_drop(c);
 }
 
+/* Nor is one to group what is new. */
+static void follow(kith_collection *c, kith_sync_report *report) {
+    report->grouped = ki_collection_ready(c, &report->grouped_error);
+    if (report->grouped == KITH_OK)
+        report->grouped = ki_groups_follow(c, &report->n_grouped, &report->grouped_error);
+    if (report->grouped != KITH_OK) ki_collection_drop(c);
+}
+
 static kith_status run(change *ch, kith_error *err) {
     kith_collection *c = ch->collection;
     KI_TRY(remember(ch, err));
@@ -75,6 +84,7 @@ static kith_status run(change *ch, kith_error *err) {
     if (status != KITH_OK && status != KITH_ECANCELED) return status;
     ki_collection_committed(c);
     if (status == KITH_OK) measure(c, ch->model, &ch->report);
+    if (status == KITH_OK) follow(c, &ch->report);
     return status;
 }
 
@@ -219,6 +229,7 @@ kith_status kith_collection_add_rows(kith_collection *collection, const kith_arr
         report.n_added = rows->dim[0];
         report.measured = ki_collection_model_if_any(c, &model, &report.measured_error);
         if (report.measured == KITH_OK) measure(c, model, &report);
+        follow(c, &report);
     } else {
         ki_collection_drop(c);
     }

@@ -55,6 +55,7 @@ static void discard(const kith_collection *c) {
 void kith_collection_free(kith_collection *c) {
     if (!c) return;
     kith_duplicates_release(&c->duplicates);
+    ki_free(c->naming);
     if (!c->is_model_lent) kith_model_free(c->model);
     if (c->is_new && c->is_failed) discard(c);
     kith_index_free(c->index);

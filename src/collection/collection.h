@@ -3,6 +3,7 @@
 #define KI_COLLECTION_H
 
 #include "base/arena.h"
+#include "judge/naming.h"
 #include "kith/collection.h"
 #include "kith/duplicates.h"
 
@@ -27,6 +28,8 @@ struct kith_collection {
     int64_t n_sources;
     int64_t duplicates_of; /* the commit that `duplicates` are of; -1: none were asked for */
     kith_duplicates duplicates;
+    ki_name_curve *naming; /* how often names are wrong, … */
+    int64_t naming_of;     /* … of this commit; NULL: not asked for */
 };
 
 /* Make sure that there is an index to ask. */

@@ -21,6 +21,15 @@ static int64_t wanted_in_all(const kith_search_request *r, int64_t n_items) {
     return n > 0 ? n : 1;
 }
 
+/* What speaks for a hit does not depend on how many are wanted. One more, as one may be the query itself. */
+static int64_t wanted_at_first(const ki_asking *a, const kith_search_request *r) {
+    const int64_t n = wanted_in_all(r, a->info.n_items);
+    if (!ki_is_like_trials(a, r)) return n;
+    const int64_t depth = a->reliability->depth + (r->parts[0].id >= 0),
+                  most = depth < a->info.n_items ? depth : a->info.n_items;
+    return n > most ? n : most;
+}
+
 static bool is_counted(const ki_asking *a, const ki_asked *x) {
     return x->r.rerank != KITH_RERANK_NONE || (!x->r.exact && a->info.tier != KITH_TIER_EXACT);
 }
@@ -86,21 +95,47 @@ static int64_t group_at(const groups *g, int64_t id) {
     return found ? found->group : -1;
 }
 
-/* Of each picture the nearest hit stays; returns how many stay. */
-static int64_t hide_duplicates(const groups *g, kith_hit *hits, int64_t n) {
+/* Of each picture the nearest hit stays; returns how many stay. `evidence` may be NULL. */
+static int64_t hide_duplicates(const groups *g, kith_hit *hits, double *evidence, int64_t n) {
     int64_t n_kept = 0;
     memset(g->is_there, 0, (size_t)g->n_groups * sizeof *g->is_there);
     for (int64_t i = 0; i < n; i++) {
         const int64_t group = group_at(g, hits[i].id);
         if (group >= 0 && g->is_there[group]) continue;
         if (group >= 0) g->is_there[group] = true;
+        if (evidence) evidence[n_kept] = evidence[i];
         hits[n_kept++] = hits[i];
     }
     return n_kept;
 }
 
-static kith_status take_page(const ki_asking *a, ki_asked *x, const kith_hit *hits, int64_t n,
-                             kith_error *err) {
+/* Of the hits that the trials looked at those that keep the promise; returns how many stay. */
+static int64_t keep_promise(const ki_asking *a, const ki_asked *x, kith_hit *hits, double *evidence,
+                            int64_t n) {
+    int64_t n_kept = 0;
+    for (int64_t i = 0; i < n && i < a->reliability->depth; i++) {
+        if (evidence[i] < x->evidence) continue; /* the query itself, of which nothing is known, stays */
+        evidence[n_kept] = evidence[i];
+        hits[n_kept++] = hits[i];
+    }
+    return n_kept;
+}
+
+static void tell_errors(const ki_asking *a, const ki_asked *x, const double *evidence, kith_found_hit *hits,
+                        int64_t n) {
+    ki_error_rates rates;
+    if (evidence) ki_error_rates_make(a->reliability, x->r.unknown, &rates);
+    for (int64_t i = 0; i < n; i++) {
+        kith_error_rate rate = {(double)NAN, (double)NAN, (double)NAN};
+        if (evidence) rate = ki_error_rates_at(&rates, evidence[i]);
+        hits[i].error_rate = rate.rate;
+        hits[i].error_rate_low = rate.low;
+        hits[i].error_rate_high = rate.high;
+    }
+}
+
+static kith_status take_page(const ki_asking *a, ki_asked *x, const kith_hit *hits, const double *evidence,
+                             int64_t n, kith_error *err) {
     const kith_calibration *curve = kith_index_calibration(a->index);
     kith_found *f = x->found;
     const int64_t first = x->r.offset < n ? x->r.offset : n;
@@ -114,6 +149,7 @@ static kith_status take_page(const ki_asking *a, ki_asked *x, const kith_hit *hi
             curve ? kith_calibration_false_match_rate(curve, hit->score) : (double)NAN;
     }
     f->n_hits = n_hits;
+    tell_errors(a, x, evidence ? evidence + first : NULL, f->hits, n_hits);
     return KITH_OK;
 }
 
@@ -122,13 +158,16 @@ static int64_t most_looked_at(const ki_asking *a) {
     return most > 0 && most < a->info.n_items ? most : a->info.n_items;
 }
 
-/* Its part of the list that was made for all. `duplicates` NULL: nobody asked for them. */
-static kith_status take_hits(const ki_asking *a, ki_asked *x, const groups *duplicates, kith_hit *hits,
-                             int64_t n, kith_error *err) {
-    if (n > x->n_wanted) n = x->n_wanted;
+/* Its part of the list that was made for all. `duplicates` NULL: nobody asked for them. evidence [n] or NULL. */
+static kith_status cut_hits(const ki_asking *a, ki_asked *x, const groups *duplicates, kith_hit *hits,
+                            double *evidence, int64_t n, kith_error *err) {
     const int64_t most = most_looked_at(a);
     /* A list that is not full ends where the index ends. */
     bool is_all = n < x->n_wanted || x->n_wanted >= most;
+    if (!isnan(x->evidence)) {
+        n = keep_promise(a, x, hits, evidence, n);
+        is_all = true;
+    }
     if (x->r.rerank == KITH_RERANK_NONE) {
         int64_t n_within = 0;
         while (n_within < n && is_within(a, x, hits[n_within].score)) n_within++;
@@ -136,14 +175,32 @@ static kith_status take_hits(const ki_asking *a, ki_asked *x, const groups *dupl
         n = n_within;
     }
     if (x->r.hide_duplicates) {
-        n = hide_duplicates(duplicates, hits, n);
+        n = hide_duplicates(duplicates, hits, evidence, n);
         if (!is_all && n < wanted_in_all(&x->r, a->info.n_items)) {
             x->n_wanted = x->n_wanted > most / 2 ? most : 2 * x->n_wanted;
             return KITH_OK;
         }
     }
     x->is_found = true;
-    return take_page(a, x, hits, n, err);
+    return take_page(a, x, hits, evidence, n, err);
+}
+
+static kith_status take_hits(const ki_asking *a, ki_asked *x, const groups *duplicates, kith_hit *hits,
+                             int64_t n, kith_error *err) {
+    kith_status status;
+    double *evidence = NULL;
+    if (n > x->n_wanted) n = x->n_wanted;
+    if (n > 0 && ki_is_like_trials(a, &x->r)) {
+        KI_CHECK(ki_alloc_or(&evidence, (size_t)n, sizeof *evidence, "hits", err));
+        KI_CHECK(ki_ask_evidence(a, x->r.parts[0].id, hits, n, evidence, err));
+        for (int64_t i = n - 1; i >= 0; i--) {
+            if (!isnan(evidence[i])) x->found->top_score = hits[i].score;
+        }
+    }
+    status = cut_hits(a, x, duplicates, hits, evidence, n, err);
+done:
+    ki_free(evidence);
+    return status;
 }
 
 static kith_status run(const ki_asking *a, ki_asked *const *asked, int64_t n, const groups *duplicates,
@@ -261,7 +318,7 @@ kith_status ki_find(ki_asking *a, kith_error *err) {
     ki_asked **open = NULL;
     KI_CHECK(need_groups(a, &duplicates, err));
     KI_CHECK(ki_alloc_or(&open, (size_t)a->n, sizeof *open, "queries", err));
-    for (int64_t i = 0; i < a->n; i++) a->asked[i].n_wanted = wanted_in_all(&a->asked[i].r, a->info.n_items);
+    for (int64_t i = 0; i < a->n; i++) a->asked[i].n_wanted = wanted_at_first(a, &a->asked[i].r);
     for (int64_t n; (n = list_open(a, open)) > 0;) {
         for (int64_t at = 0, m; at < n; at += m) {
             m = gather(a, open + at, n - at);

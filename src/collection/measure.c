@@ -1,4 +1,4 @@
-/* False-match rates: from an index's own labels when they are due, or from what the user names. */
+/* False-match rates and the reliability of hits: from an index's own labels when they are due, or from what the user names. */
 #include "collection/measure.h"
 
 #include <string.h>
@@ -7,6 +7,8 @@
 #include "base/argument.h"
 #include "base/text.h"
 #include "collection/collection.h"
+#include "collection/names.h"
+#include "collection/reliable.h"
 #include "collection/remember.h"
 #include "collection/source.h"
 #include "kith/eval.h"
@@ -42,9 +44,7 @@ static kith_status is_recent(const kith_index *index, bool *ret, kith_error *err
     char where[48];
     kith_index_info info;
     *ret = false;
-    if (!is_own(kith_index_calibration(index)) ||
-        !read_note(ki_index_note(index, KI_NOTE_MEASURED), &n_then, &next))
-        return KITH_OK;
+    if (!read_note(ki_index_note(index, KI_NOTE_MEASURED), &n_then, &next)) return KITH_OK;
     kith_index_info_get(index, &info);
     ki_snprintf(where, sizeof where, "id >= %lld", (long long)next);
     const kith_status status = kith_index_ids(index, where, &ids, &n_new, err);
@@ -75,35 +75,48 @@ static kith_status find_beside(const kith_index *index, const kith_model *of, ki
     return status == KITH_ENOTFOUND ? KITH_OK : status;
 }
 
-static kith_status calibrate(kith_index *index, const kith_calibration *beside, kith_calibration *ret_curve,
-                             kith_error *err) {
-    kith_status status = kith_index_calibrate_own(index, beside, ret_curve, err);
-    if (status == KITH_OK) status = write_note(index, err);
-    return status == KITH_OK ? kith_index_commit(index, NULL, err) : status;
-}
-
 static kith_status measure_own(kith_index *index, const kith_model *of, kith_calibration *ret_curve,
                                kith_error *err) {
     kith_calibration model;
-    bool has_curve = false;
-    const kith_status status = find_beside(index, of, &model, &has_curve, err);
-    return status == KITH_OK ? calibrate(index, has_curve ? &model : NULL, ret_curve, err) : status;
+    bool has_curve = false, is_changed = false;
+    KI_TRY(find_beside(index, of, &model, &has_curve, err));
+    KI_TRY(kith_index_calibrate_own(index, has_curve ? &model : NULL, ret_curve, err));
+    KI_TRY(ki_reliable_measure(index, &is_changed, err));
+    KI_TRY(ki_measure_names(index, &is_changed, err));
+    KI_TRY(write_note(index, err));
+    return kith_index_commit(index, NULL, err);
+}
+
+/* The curve, if it is due. Too few labels: the model's curve, or none. One of labels that were there before says nothing of the items now. */
+static kith_status measure_curve(kith_index *index, const kith_calibration *beside, bool recent,
+                                 bool *ret_is_measured, bool *ret_is_changed, kith_error *err) {
+    kith_calibration curve;
+    kith_error why;
+    const kith_calibration *now = kith_index_calibration(index);
+    if (!may_replace(now, beside) || (recent && is_own(now))) return KITH_OK;
+    kith_status status = kith_index_calibrate_own(index, beside, &curve, &why);
+    *ret_is_measured = *ret_is_changed = status == KITH_OK;
+    if (status != KITH_ENOTFOUND) {
+        if (status != KITH_OK && err) *err = why;
+        return status;
+    }
+    *ret_is_changed = is_own(now);
+    return *ret_is_changed ? kith_index_calibrate(index, beside, err) : KITH_OK;
 }
 
 kith_status ki_measure(kith_index *index, const kith_model *of, kith_error *err) {
-    kith_calibration model, curve;
-    bool has_curve = false, recent = false;
-    kith_status status = find_beside(index, of, &model, &has_curve, err);
-    const kith_calibration *beside = has_curve ? &model : NULL;
-    if (status != KITH_OK || !may_replace(kith_index_calibration(index), beside)) return status;
-    status = is_recent(index, &recent, err);
-    if (status != KITH_OK || recent) return status;
-    status = calibrate(index, beside, &curve, err);
-    if (status != KITH_ENOTFOUND) return status;
-    /* Too few labels: the model's curve, or none. One of labels that were there before says nothing of the items now. */
-    if (!is_own(kith_index_calibration(index))) return KITH_OK;
-    status = kith_index_calibrate(index, beside, err);
-    return status == KITH_OK ? kith_index_commit(index, NULL, err) : status;
+    kith_calibration model;
+    bool has_curve = false, recent = false, is_measured = false, is_new = false, is_other = false,
+         has_names = false;
+    KI_TRY(find_beside(index, of, &model, &has_curve, err));
+    KI_TRY(is_recent(index, &recent, err));
+    KI_TRY(measure_curve(index, has_curve ? &model : NULL, recent, &is_measured, &is_new, err));
+    if (is_measured || !recent || !ki_reliable_is_there(index))
+        KI_TRY(ki_reliable_measure(index, &is_other, err));
+    if (is_measured || !recent || is_other) KI_TRY(ki_measure_names(index, &has_names, err));
+    if (!is_new && !is_other && !has_names) return KITH_OK;
+    if (is_measured || ki_reliable_is_there(index)) KI_TRY(write_note(index, err));
+    return kith_index_commit(index, NULL, err);
 }
 
 /* ---- what the user asks for ---- */

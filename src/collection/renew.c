@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/argument.h"
 #include "base/atomic.h"
 #include "base/path.h"
@@ -41,7 +42,8 @@ static kith_status open_old(renewal *r, kith_error *err) {
     how.mode = KITH_INDEX_WRITE; /* nobody else changes it meanwhile */
     KI_TRY(kith_collection_open(r->path.s, &how, &r->old, err));
     KI_TRY(kith_collection_info_get(r->old, &r->info, err));
-    if (r->info.n_sources > 0 && r->info.index.n_columns == 0) return KITH_OK;
+    /* Groups are not taken along: items get new ids, and the new vectors other neighbours. */
+    if (r->info.n_sources > 0) return KITH_OK;
     ki_fail(err, KITH_EINVAL, "%s was not made from images alone, so they cannot be embedded anew",
             r->path.s);
     return ki_hint(err, KITH_EINVAL, "make another index");
@@ -56,6 +58,12 @@ static kith_status copy_notes(const renewal *r, kith_error *err) {
         if (ki_note_named(m->notes[i].name) == KI_N_NOTES)
             KI_TRY(kith_index_note_set(r->new->index, m->notes[i].name, m->notes[i].text, err));
     }
+    /* What is read of photos besides them; the table is joined anew. */
+    static const ki_note kept[] = {KI_NOTE_EXIF, KI_NOTE_META};
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        const char *text = ki_index_note(r->old->index, kept[i]);
+        if (text) KI_TRY(ki_index_note_set(r->new->index, kept[i], text, err));
+    }
     /* Where it will lie. */
     return ki_index_note_set(r->new->index, KI_NOTE_PLACE, r->path.s, err);
 }
@@ -66,6 +74,71 @@ static kith_status copy_excluded(const renewal *r, kith_error *err) {
     for (int64_t i = 0; status == KITH_OK && i < files.n; i++)
         status = ki_index_exclude_file(r->new->index, &files.record[i], err);
     ki_records_release(&files);
+    return status;
+}
+
+static kith_status copy_columns(const renewal *r, kith_error *err) {
+    for (int64_t i = 0; i < r->info.index.n_columns; i++) {
+        const kith_column column = kith_index_column(r->old->index, i);
+        KI_TRY(kith_index_column_add(r->new->index, column.name, column.type, err));
+    }
+    return KITH_OK;
+}
+
+/* Values of the old item that the new one has not got from its file or the table. */
+static kith_status copy_item(const renewal *r, const kith_index_item *old, int64_t id, kith_error *err) {
+    kith_status status = KITH_OK;
+    kith_index_item now;
+    const int64_t n = r->info.index.n_columns;
+    const char **names = NULL;
+    kith_value *values = NULL;
+    int64_t n_set = 0;
+    KI_TRY(kith_index_item_get(r->new->index, id, &now, err));
+    KI_CHECK(ki_alloc_or(&names, (size_t)n, sizeof *names, "columns", err));
+    KI_CHECK(ki_alloc_or(&values, (size_t)n, sizeof *values, "values", err));
+    for (int64_t i = 0; i < n; i++) { /* the new index has the old one's columns first */
+        if (old->values[i].type == KITH_VALUE_NONE || now.values[i].type != KITH_VALUE_NONE) continue;
+        names[n_set] = kith_index_column(r->new->index, i).name;
+        values[n_set++] = old->values[i];
+    }
+    if (n_set > 0) KI_CHECK(kith_index_set(r->new->index, &id, 1, names, n_set, values, err));
+done:
+    ki_free(names);
+    ki_free(values);
+    kith_index_item_release(&now);
+    return status;
+}
+
+/* Items are the same by their paths, sizes and dates. */
+static kith_status copy_values(const renewal *r, kith_error *err) {
+    kith_status status;
+    kith_index_item *old = NULL;
+    kith_file_stamp *files = NULL;
+    kith_file_state *states = NULL;
+    int64_t *was = NULL, *ids = NULL, *gone = NULL, n = 0, n_gone = 0;
+    if (r->info.index.n_columns == 0) return KITH_OK;
+    KI_CHECK(kith_index_ids(r->old->index, NULL, &was, &n, err));
+    KI_CHECK(ki_zalloc_or(&old, (size_t)n, sizeof *old, "items", err));
+    KI_CHECK(ki_alloc_or(&files, (size_t)n, sizeof *files, "files", err));
+    KI_CHECK(ki_alloc_or(&states, (size_t)n, sizeof *states, "files", err));
+    KI_CHECK(ki_alloc_or(&ids, (size_t)n, sizeof *ids, "files", err));
+    for (int64_t i = 0; i < n; i++) {
+        KI_CHECK(kith_index_item_get(r->old->index, was[i], &old[i], err));
+        files[i] = (kith_file_stamp){old[i].path ? old[i].path : "", old[i].bytes, old[i].mtime_ns};
+    }
+    KI_CHECK(kith_index_compare(r->new->index, files, n, states, ids, &gone, &n_gone, err));
+    for (int64_t i = 0; i < n; i++) {
+        if (states[i] == KITH_FILE_SAME) KI_CHECK(copy_item(r, &old[i], ids[i], err));
+    }
+    status = kith_index_commit(r->new->index, NULL, err);
+done:
+    for (int64_t i = 0; old && i < n; i++) kith_index_item_release(&old[i]);
+    ki_free(old);
+    kith_ids_free(gone);
+    kith_ids_free(was);
+    ki_free(ids);
+    ki_free(states);
+    ki_free(files);
     return status;
 }
 
@@ -104,6 +177,7 @@ static kith_status make_new(renewal *r, const kith_model_options *model, kith_er
     ki_index_pending(r->new->index)->next_id = ki_index_committed(r->old->index)->next_id;
     KI_TRY(copy_notes(r, err));
     KI_TRY(copy_excluded(r, err));
+    KI_TRY(copy_columns(r, err));
     KI_TRY(kith_index_commit(r->new->index, NULL, err));
     ki_collection_committed(r->new);
     return KITH_OK;
@@ -164,6 +238,7 @@ kith_status kith_collection_renew(const char *path, const kith_model_options *mo
         status = ki_fail(err, KITH_EFORMAT, "no image could be read; the index stays as it was");
         goto done;
     }
+    KI_CHECK(copy_values(&r, err));
     status = swap(&r, err);
 done:
     kith_collection_free(r.new);

@@ -7,7 +7,9 @@
 #include "base/alloc.h"
 #include "base/argument.h"
 #include "base/text.h"
+#include "collection/sync_facts.h"
 #include "collection/sync_files.h"
+#include "collection/sync_meta.h"
 #include "collection/sync_parts.h"
 #include "data/dataset/dataset.h"
 #include "search/index_handle.h"
@@ -31,6 +33,18 @@ kith_status ki_sync_name(ki_sync *s, const char *line, kith_error *err) {
     if (!r->bad[r->n_named]) return ki_fail_memory(err, 1, "a file's name");
     r->n_named++;
     return KITH_OK;
+}
+
+kith_status ki_sync_say(ki_sync *s, const char *line, kith_error *err) {
+    kith_sync_report *r = s->report;
+    char **said = ki_realloc(r->said, (size_t)r->n_said + 1, sizeof *said), *copy = ki_strdup(line);
+    if (said) r->said = said;
+    if (said && copy) {
+        said[r->n_said++] = copy;
+        return KITH_OK;
+    }
+    ki_free(copy);
+    return ki_fail_memory(err, strlen(line), "a line");
 }
 
 /* ---- what is there ---- */
@@ -166,11 +180,13 @@ static kith_status run(ki_sync *s, kith_error *err) {
     kith_status status;
     KI_CHECK(compare(s, err));
     KI_CHECK(leave_out_names(s, err));
+    KI_CHECK(ki_sync_facts_open(s, err));
     KI_CHECK(ki_sync_leave_out(s, err));
     KI_CHECK(ki_sync_look_inside(s, err));
     KI_CHECK(remove_lost(s, err));
     KI_CHECK(relabel(s, err));
     KI_CHECK(settle(s, err));
+    KI_CHECK(ki_sync_facts_update(s, err));
     status = ki_sync_embed(s, err);
     if (status != KITH_OK && status != KITH_ECANCELED) goto done;
     kith_error why = {0};
@@ -186,7 +202,8 @@ done:
 kith_status ki_sync_run(kith_index *index, kith_model *model, const ki_sync_task *task,
                         kith_sync_report *ret_report, kith_error *err) {
     kith_sync_report report = {0};
-    ki_sync s = {.index = index, .model = model, .task = task, .report = &report};
+    ki_sync_meta meta = {0};
+    ki_sync s = {.index = index, .model = model, .task = task, .report = &report, .meta = &meta};
     KI_TRY(ki_zalloc_or(&report.bad, KITH_SYNC_NAMED, sizeof *report.bad, "files' names", err));
     const kith_status status = run(&s, err);
     kith_ids_free(s.gone);
@@ -195,6 +212,7 @@ kith_status ki_sync_run(kith_index *index, kith_model *model, const ki_sync_task
     ki_free(s.todo);
     ki_sync_out_release(&s.out);
     ki_sync_lost_release(&s.lost);
+    ki_sync_meta_release(&meta);
     if (status == KITH_OK || status == KITH_ECANCELED) {
         *ret_report = report;
     } else {
@@ -209,5 +227,7 @@ void kith_sync_report_release(kith_sync_report *report) {
     if (!report) return;
     for (int64_t i = 0; i < report->n_named; i++) ki_free(report->bad[i]);
     ki_free(report->bad);
+    for (int64_t i = 0; i < report->n_said; i++) ki_free(report->said[i]);
+    ki_free(report->said);
     *report = (kith_sync_report){0};
 }

@@ -1,6 +1,7 @@
 /* New and changed files through the network, and into the index. */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "collection/sync_facts.h"
 #include "collection/sync_parts.h"
 
 enum { PART = 512 };                      /* images embedded and added at a time: what a stop loses at most */
@@ -32,9 +33,14 @@ static kith_status replace(ki_sync *s, const int64_t *part, int64_t n, kith_vect
     const int64_t n_read = kith_vectors_count(vectors), *number = kith_vectors_items(vectors);
     kith_index_item *items = NULL;
     kith_array rows;
-    KI_TRY(ki_alloc_or(&items, (size_t)n_read, sizeof *items, "items", err));
+    ki_arena arena = {0};
+    kith_value *values = NULL;
+    int64_t *files = NULL, n_columns = 0;
+    KI_CHECK(ki_alloc_or(&items, (size_t)n_read, sizeof *items, "items", err));
+    KI_CHECK(ki_alloc_or(&files, (size_t)n_read, sizeof *files, "files", err));
     for (int64_t k = 0, at = 0; k < n_read; k++, at++) {
         while (s->file[part[at]].item != number[k]) at++; /* those between could not be read */
+        files[k] = part[at];
         items[k] = ki_sync_item(s, part[at]);
         s->report->n_changed += s->file[part[at]].old >= 0;
         s->report->n_added += s->file[part[at]].old < 0;
@@ -44,12 +50,17 @@ static kith_status replace(ki_sync *s, const int64_t *part, int64_t n, kith_vect
         if (old >= 0) KI_CHECK(kith_index_remove(s->index, &old, 1, err));
     }
     if (n_read == 0) goto done;
+    KI_CHECK(ki_sync_facts_new(s, files, n_read, &arena, &values, &n_columns, err));
+    for (int64_t k = 0; values && k < n_read; k++) items[k].values = values + k * n_columns;
     KI_CHECK(kith_vectors_array(vectors, &rows, err));
     rows.dim[1] = kith_model_dim(s->model); /* of any tap's shape */
     rows.n_dims = 2;
     KI_CHECK(kith_index_add(s->index, &rows, items, NULL, err));
 done:
     ki_free(items);
+    ki_free(files);
+    ki_free(values);
+    ki_arena_release(&arena);
     return status;
 }
 

@@ -16,6 +16,8 @@ typedef struct ki_sync_file {
     char hash[65];                      /* "": not read yet, or unreadable */
 } ki_sync_file;
 
+typedef struct ki_sync_meta ki_sync_meta;
+
 typedef struct ki_sync {
     kith_index *index;
     kith_model *model;
@@ -30,12 +32,17 @@ typedef struct ki_sync {
     int64_t *todo, n_todo, n_done; /* files to embed */
     double committed;              /* when */
     int64_t n_pending;             /* embedded since then */
+    ki_sync_meta *meta;            /* never NULL */
+    bool reads_exif;               /* of what is new */
+    unsigned exif_columns;         /* bits: facts that some photo has had */
 } ki_sync;
 
 /* What the index is to know of a file. */
 kith_index_item ki_sync_item(const ki_sync *sync, int64_t i);
 /* Count one that could not be read, and name it while there is room. */
 kith_status ki_sync_name(ki_sync *sync, const char *line, kith_error *err);
+/* One more line for people in the report. */
+kith_status ki_sync_say(ki_sync *sync, const char *line, kith_error *err);
 
 /* ---- sync_contents.c ---- */
 

@@ -126,7 +126,7 @@ static kith_status find(ki_doctor *d, source *s, ki_doctor_rows *r, kith_error *
     KI_TRY(find_nearest(d, r, err));
     KI_TRY(ki_doctor_labels(d, r, err));
     KI_TRY(ki_doctor_odd(d, r, err));
-    if (o->near <= 1 && !d->set->rows) KI_TRY(ki_doctor_near(d, r, err));
+    if (o->near <= 1 && (d->are_pictures || !d->set->rows)) KI_TRY(ki_doctor_near(d, r, err));
     if (ki_doctor_shortcut_room(d) == 0) return KITH_OK;
     if (!s->model) KI_TRY(open_model(d, s, err));
     return ki_doctor_shortcut(d, r, s->model, err);

@@ -18,6 +18,7 @@ typedef struct ki_doctor {
     int64_t n_items;       /* of the set */
     int64_t *why_out;      /* [n_items]: as kith_findings has it */
     int64_t *group;        /* [n_items]: the group of the same picture that an item is in; -1: none */
+    bool are_pictures;     /* though the set holds rows: they are what a network says of pictures */
     int64_t n_done, n_all; /* progress */
     ki_arena arena;
 } ki_doctor;
@@ -42,6 +43,11 @@ kith_status ki_doctor_same(ki_doctor *doctor, kith_error *err);    /* the same p
 kith_status ki_doctor_compare(ki_doctor *doctor, kith_error *err); /* by vectors */
 kith_status ki_doctor_count(ki_doctor *doctor,
                             kith_error *err); /* the classes, and files that are no items */
+
+/* For layers above: only what is found by vectors (options->vectors), of a set whose pictures were looked at before. Its items may be
+ * rows of features by now. */
+kith_status ki_doctor_by_vectors(const kith_dataset *set, const kith_doctor_options *options,
+                                 kith_findings *ret_findings, kith_error *err);
 
 /* ---- by vectors: the parts of ki_doctor_compare ---- */
 

@@ -188,12 +188,17 @@ done:
     return status;
 }
 
-static kith_status examine(ki_doctor *d, kith_error *err) {
-    const kith_doctor_options *o = d->options;
-    const bool embeds = !o->vectors && !o->no_vectors && !d->set->rows;
+static kith_status begin(ki_doctor *d, kith_error *err) {
     KI_TRY(ki_alloc_or(&d->why_out, (size_t)d->n_items, sizeof *d->why_out, "findings", err));
     KI_TRY(ki_alloc_or(&d->group, (size_t)d->n_items, sizeof *d->group, "findings", err));
     for (int64_t i = 0; i < d->n_items; i++) d->why_out[i] = d->group[i] = -1;
+    return KITH_OK;
+}
+
+static kith_status examine(ki_doctor *d, kith_error *err) {
+    const kith_doctor_options *o = d->options;
+    const bool embeds = !o->vectors && !o->no_vectors && !d->set->rows;
+    KI_TRY(begin(d, err));
     d->n_all = (d->set->rows ? 1 : embeds ? 3 : 2) * d->n_items + ki_doctor_shortcut_room(d);
     KI_TRY(ki_doctor_look(d, err));
     d->n_done += d->n_items;
@@ -205,20 +210,37 @@ static kith_status examine(ki_doctor *d, kith_error *err) {
     return ki_doctor_count(d, err);
 }
 
-kith_status kith_dataset_examine(const kith_dataset *dataset, const kith_doctor_options *options,
-                                 kith_findings *ret_findings, kith_error *err) {
-    KI_NEED(err, dataset, ret_findings);
-    KI_OPTIONS_TAKE(kith_doctor_options, o, options, err);
-    ki_doctor d = {.set = dataset, .options = &o, .n_items = (int64_t)dataset->n_items};
+static kith_status compare(ki_doctor *d, kith_error *err) {
+    d->are_pictures = true;
+    KI_TRY(begin(d, err));
+    return ki_doctor_compare(d, err);
+}
+
+static kith_status look(const kith_dataset *set, const kith_doctor_options *o,
+                        kith_status (*passes)(ki_doctor *d, kith_error *err), kith_findings *ret,
+                        kith_error *err) {
+    ki_doctor d = {.set = set, .options = o, .n_items = (int64_t)set->n_items};
     kith_status status = check(&d, err);
-    if (status == KITH_OK) status = examine(&d, err);
-    if (status == KITH_OK) status = hand_out(&d, ret_findings, err);
+    if (status == KITH_OK) status = passes(&d, err);
+    if (status == KITH_OK) status = hand_out(&d, ret, err);
     ki_arena_release(&d.arena);
     ki_free(d.findings);
     ki_free(d.items);
     ki_free(d.why_out);
     ki_free(d.group);
     return status;
+}
+
+kith_status kith_dataset_examine(const kith_dataset *dataset, const kith_doctor_options *options,
+                                 kith_findings *ret_findings, kith_error *err) {
+    KI_NEED(err, dataset, ret_findings);
+    KI_OPTIONS_TAKE(kith_doctor_options, o, options, err);
+    return look(dataset, &o, examine, ret_findings, err);
+}
+
+kith_status ki_doctor_by_vectors(const kith_dataset *set, const kith_doctor_options *options,
+                                 kith_findings *ret_findings, kith_error *err) {
+    return look(set, options, compare, ret_findings, err);
 }
 
 /* The texts are one block, which begins with that of the first finding. */

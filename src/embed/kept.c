@@ -424,6 +424,48 @@ kith_status ki_kept_lone(ki_kept *keep, kith_error *err) {
     return make(keep, &w, err);
 }
 
+/* ---- from another keep ---- */
+
+/* The rows of some items of a file, as a file. */
+static kith_status take(const ki_kept *keep, const wanted *w, const ki_kept *from, const wanted *whole,
+                        const int64_t *from_item, kith_error *err) {
+    kith_status status;
+    ki_npy_rows *rows = NULL;
+    ki_atomic_file to = {0};
+    ki_path path, source;
+    float *row = NULL;
+    int64_t at = 0;
+    bool is_made = false;
+    const kith_array shape = {KITH_F32, 2, {w->items->n, keep->dim}, NULL};
+    KI_CHECK(path_of(keep, w, -1, &path, err));
+    KI_CHECK(path_of(from, whole, -1, &source, err));
+    KI_CHECK(find_made(from, source.s, whole->items->n, &is_made, err));
+    if (!is_made || w->items->n == 0) goto done;
+    KI_CHECK(ki_alloc_or(&row, (size_t)keep->dim, sizeof *row, "a row", err));
+    KI_CHECK(ki_npy_rows_open(source.s, &rows, err));
+    KI_CHECK(ki_atomic_open(&to, path.s, err));
+    KI_CHECK(ki_npy_begin(&to, &shape, err));
+    for (int64_t i = 0; i < w->items->n; i++) {
+        while (at < whole->items->n && whole->items->item[at] != from_item[w->items->item[i]]) at++;
+        KI_CHECK(ki_npy_rows_read(rows, at, row, err));
+        KI_CHECK(ki_atomic_write(&to, row, (size_t)keep->dim * sizeof *row, err));
+    }
+    KI_CHECK(ki_atomic_commit(&to, err));
+    KI_CHECK(write_sum(path.s, err));
+done:
+    ki_atomic_discard(&to);
+    ki_npy_rows_free(rows);
+    ki_free(row);
+    return status;
+}
+
+kith_status ki_kept_take(ki_kept *keep, const ki_kept *from, const int64_t *from_item, kith_error *err) {
+    const wanted view = view_file(keep, 0), whole = view_file(from, 0);
+    const wanted lone = lone_file(keep), all = lone_file(from);
+    KI_TRY(take(keep, &view, from, &whole, from_item, err));
+    return take(keep, &lone, from, &all, from_item, err);
+}
+
 /* ---- as the items of a set ---- */
 
 kith_status ki_kept_give(const ki_kept *keep, int64_t n_views, bool with_lone, kith_dataset *set,

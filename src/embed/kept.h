@@ -49,6 +49,10 @@ bool ki_kept_has(const ki_kept *keep, int64_t view);
 kith_status ki_kept_view(ki_kept *keep, int64_t view, kith_error *err);
 kith_status ki_kept_lone(ki_kept *keep, kith_error *err);
 
+/* Of a keep whose items are some of another's: view 0 and that of test items are taken from there, where they were made. from_item:
+ * the number of each item in the other's set; in the same order in both. */
+kith_status ki_kept_take(ki_kept *keep, const ki_kept *from, const int64_t *from_item, kith_error *err);
+
 /* Items of `set`, which has the same items as the settings' set, are from now on rows of these files. */
 kith_status ki_kept_give(const ki_kept *keep, int64_t n_views, bool with_lone, kith_dataset *set,
                          kith_error *err);

@@ -26,20 +26,33 @@ static const ki_usual_way heads[] = {
      ""},
 };
 
-/* recipes/photos.yaml, and a pair loss with a small rate. */
-static const ki_usual_way fines[] = {
-    {"softtriple with joint similarity, all of the network",
-     "{loss: {name: softtriple, centers: 4}, "
-     "regularizers: [{name: joint_similarity, weight: 1, layers: [pooled, embedding]}]}",
-     ", eps: 0.01, weight_decay: 1e-4"},
-    {"binomial, all of the network", "{loss: {name: binomial}}", ", eps: 0.01, weight_decay: 1e-4"},
+#define SOFTTRIPLE                            \
+    "{loss: {name: softtriple, centers: 4}, " \
+    "regularizers: [{name: joint_similarity, weight: 1, layers: [pooled, embedding]}]}"
+
+/* Adam's large eps keeps the network near what it was: a weight with small gradients moves little. What LoRA adds begins with small
+ * gradients (one factor is 0), so there eps is the usual one. The last stages alone have less to spoil and take a larger rate. */
+static const ki_usual_fine fines[] = {
+    {{"softtriple with joint similarity, all of the network", SOFTTRIPLE, ", eps: 0.01, weight_decay: 1e-4"},
+     KI_USUAL_ALL,
+     1e-4},
+    {{"softtriple with joint similarity, last stages", SOFTTRIPLE, ", eps: 0.01, weight_decay: 1e-4"},
+     KI_USUAL_LAST,
+     3e-4},
+    {{"softtriple with joint similarity, LoRA", SOFTTRIPLE, ", weight_decay: 1e-4"}, KI_USUAL_LORA, 3e-4},
+    {{"binomial, all of the network", "{loss: {name: binomial}}", ", eps: 0.01, weight_decay: 1e-4"},
+     KI_USUAL_ALL,
+     1e-4},
+    {{"binomial, last stages", "{loss: {name: binomial}}", ", eps: 0.01, weight_decay: 1e-4"},
+     KI_USUAL_LAST,
+     3e-4},
 };
 
 const ki_usual_way *ki_usual_head_at(int i) {
     return i >= 0 && (size_t)i < sizeof heads / sizeof heads[0] ? &heads[i] : NULL;
 }
 
-const ki_usual_way *ki_usual_fine_at(int i) {
+const ki_usual_fine *ki_usual_fine_at(int i) {
     return i >= 0 && (size_t)i < sizeof fines / sizeof fines[0] ? &fines[i] : NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "kith/reliability.h"
 #include "kith/version.h"
 #include "report/heat.h"
 #include "report/report.h"
@@ -102,7 +103,11 @@ static kith_status put_hit(painter *p, const kith_page_part *part, const kith_pa
     KI_TRY(put_picture(p, hit->image, words, hit->label));
     if (!isnan(hit->score)) {
         ki_buffer_put(p->to, "<p><span class=\"score\">%.3f</span>", hit->score);
-        if (!isnan(hit->false_match_rate))
+        if (hit->error_rate > 0)
+            ki_buffer_put(p->to, " <span class=\"rate\">about %s such hits %s wrong</span>",
+                          kith_rate_words(hit->error_rate, words, sizeof words),
+                          hit->error_rate < 0.4 ? "is" : "are");
+        else if (!isnan(hit->false_match_rate))
             ki_buffer_put(p->to, " <span class=\"rate\">false-match rate %s %%</span>",
                           ki_number_text(100 * hit->false_match_rate, 2, number));
         ki_buffer_put(p->to, "</p>");

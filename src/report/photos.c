@@ -43,12 +43,34 @@ static void put_facts(ki_report *r) {
                                            {"n_unreadable", "left out: cannot be read"},
                                            {"n_duplicates", "left out: there twice"},
                                            {"n_of_two_classes", "left out: in two classes"},
+                                           {"n_leaks", "left out: in the test, too"},
+                                           {"n_mislabelled", "left out: label looks wrong"},
                                            {"n_views", "views of each photo"},
                                            {"seconds", "seconds in all"}};
     ki_buffer_put(r->to, "<dl class=\"facts\">\n");
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
         put_fact(r, facts[i][1], round(real(t, facts[i][0])));
     ki_buffer_put(r->to, "</dl>\n");
+}
+
+/* What was left out, and what is only noted: one line for each, the first ones. */
+static void put_findings(ki_report *r, bool is_out) {
+    enum { MOST = 20 };
+    const ki_value *findings = list_at(r->tuning, "findings");
+    int n = 0;
+    for (const ki_value *v = findings ? findings->first : NULL; v; v = v->next) {
+        const ki_value *out = list_at(v, "left_out");
+        const char *text = ki_document_text(v, "text");
+        if (!out || !text || (out->n_items > 0) != is_out || n++ >= MOST) continue;
+        if (n == 1)
+            ki_buffer_put(r->to, "<details><summary>%s</summary>\n<ul>\n",
+                          is_out ? "Photos that were left out" : "What is only noted of the photos");
+        ki_buffer_put(r->to, "<li>");
+        ki_buffer_escaped(r->to, text);
+        ki_buffer_put(r->to, "</li>\n");
+    }
+    if (n > MOST) ki_buffer_put(r->to, "<li>… and %d more, in tune.json</li>\n", n - MOST);
+    if (n > 0) ki_buffer_put(r->to, "</ul></details>\n");
 }
 
 /* ---- the ways ---- */
@@ -157,6 +179,8 @@ kith_status ki_report_photos(ki_report *r) {
                       "pretrained model by more than chance. The test classes chose nothing.");
     put_sentence(r, ki_document_text(r->tuning, "why"));
     put_facts(r);
+    put_findings(r, true);
+    put_findings(r, false);
     put_ways(r);
     ki_buffer_put(r->to, "<h3>What more photos would bring</h3>\n");
     put_sentence(r, ki_document_text(r->tuning, "advice"));

@@ -20,7 +20,7 @@
 typedef struct ki_where ki_where;
 
 /* KITH_EINVAL says at which character (from 1) the text is wrong, and what was wanted; a column that is not there is
- * KITH_EINVAL, too, with the nearest one suggested. */
+ * KITH_EINVAL, too, with the nearest one suggested. A column whose name is NULL is not there. */
 kith_status ki_where_parse(const char *text, const kith_column *columns, int64_t n_columns,
                            ki_where **ret_filter, kith_error *err);
 void ki_where_free(ki_where *filter); /* NULL is fine */

@@ -111,8 +111,11 @@ static kith_status fail_column(parser *p) {
     const char **names = ki_arena_alloc(p->arena, (size_t)p->n_columns + N_FIXED, sizeof *names);
     if (!names) return fail_memory(p);
     memcpy(names, fixed_columns, sizeof fixed_columns);
-    for (int64_t i = 0; i < p->n_columns; i++) names[N_FIXED + i] = p->columns[i].name;
-    ki_fail_unknown(p->err, "column", p->now.text, names, (size_t)p->n_columns + N_FIXED);
+    size_t n = N_FIXED;
+    for (int64_t i = 0; i < p->n_columns; i++) {
+        if (p->columns[i].name) names[n++] = p->columns[i].name;
+    }
+    ki_fail_unknown(p->err, "column", p->now.text, names, n);
     if (p->err) p->err->status = KITH_EINVAL;
     return ki_prefix(p->err, KITH_EINVAL, "where: character %zu", p->now.at + 1);
 }
@@ -127,7 +130,7 @@ static kith_status read_column(parser *p, ki_where_node *node) {
         return advance(p);
     }
     for (int64_t i = 0; i < p->n_columns; i++) {
-        if (strcmp(p->now.text, p->columns[i].name) != 0) continue;
+        if (!p->columns[i].name || strcmp(p->now.text, p->columns[i].name) != 0) continue;
         node->column = KI_COLUMN_FIRST + i;
         node->type = p->columns[i].type;
         return advance(p);

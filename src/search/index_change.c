@@ -115,6 +115,70 @@ kith_status kith_index_restamp(kith_index *index, int64_t id, int64_t bytes, int
     return index->store->type->restamp(index->store, id, bytes, mtime_ns, err);
 }
 
+/* ---- other values ---- */
+
+/* The numbers of columns of these names. */
+static kith_status find_columns(const kith_index *index, const char *const *names, int64_t n,
+                                int64_t *ret_numbers, kith_error *err) {
+    const ki_manifest *m = ki_index_manifest(index);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t j = 0;
+        if (!names[i]) return ki_fail(err, KITH_EINVAL, "columns[%lld] is NULL", (long long)i);
+        while (j < m->n_columns && strcmp(m->columns[j].name, names[i]) != 0) j++;
+        if (j == m->n_columns) {
+            ki_fail(err, KITH_ENOTFOUND, "%s has no column '%.80s'", ki_index_name(index), names[i]);
+            return ki_hint(err, KITH_ENOTFOUND, "kith_index_column_add makes one");
+        }
+        ret_numbers[i] = KI_COLUMN_FIRST + j;
+    }
+    return KITH_OK;
+}
+
+static kith_status check_ids(const int64_t *ids, int64_t n, kith_error *err) {
+    for (int64_t i = 0; i < n; i++) {
+        if (ids[i] < 0) return ki_fail(err, KITH_EINVAL, "id %lld; wanted 0 or more", (long long)ids[i]);
+    }
+    return KITH_OK;
+}
+
+kith_status kith_index_set(kith_index *index, const int64_t *ids, int64_t n, const char *const *columns,
+                           int64_t n_columns, const kith_value *values, kith_error *err) {
+    KI_NEED(err, index, ids, columns, values);
+    KI_NEED_COUNT(err, n);
+    KI_NEED_COUNT(err, n_columns);
+    KI_TRY(ki_index_writable(index, err));
+    kith_status status = KITH_OK;
+    int64_t *numbers = NULL;
+    const ki_manifest *m = ki_index_manifest(index);
+    KI_TRY(check_ids(ids, n, err));
+    KI_TRY(ki_alloc_or(&numbers, (size_t)n_columns, sizeof *numbers, "columns", err));
+    KI_CHECK(find_columns(index, columns, n_columns, numbers, err));
+    for (int64_t i = 0; n_columns > 0 && i < n * n_columns; i++)
+        KI_CHECK(check_value(&m->columns[numbers[i % n_columns] - KI_COLUMN_FIRST], &values[i],
+                             ids[i / n_columns], err));
+    const ki_new_values set = {ids, n, numbers, n_columns, values};
+    KI_CHECK(index->store->type->set(index->store, &set, err));
+done:
+    ki_free(numbers);
+    return status;
+}
+
+kith_status kith_index_label(kith_index *index, const int64_t *ids, int64_t n, const char *const *labels,
+                             kith_error *err) {
+    static const int64_t column = KI_COLUMN_LABEL;
+    KI_NEED(err, index, ids, labels);
+    KI_NEED_COUNT(err, n);
+    KI_TRY(ki_index_writable(index, err));
+    kith_value *values = NULL;
+    KI_TRY(check_ids(ids, n, err));
+    KI_TRY(ki_alloc_or(&values, (size_t)n, sizeof *values, "labels", err));
+    for (int64_t i = 0; i < n; i++) values[i] = ki_text_value(labels[i]);
+    const ki_new_values set = {ids, n, &column, 1, values};
+    const kith_status status = index->store->type->set(index->store, &set, err);
+    ki_free(values);
+    return status;
+}
+
 kith_status kith_index_column_add(kith_index *index, const char *name, kith_value_type type,
                                   kith_error *err) {
     KI_NEED(err, index, name);

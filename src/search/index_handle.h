@@ -17,6 +17,7 @@ struct kith_index {
     ki_store *store;
     ki_index_place *place; /* NULL: its files lie where it says */
     ki_shown *shown;       /* NULL: paths in filters are those of the index */
+    unsigned hidden;       /* bits: columns of KITH_FACT_COLUMNS that are kept back */
 };
 
 /* A handle over a store that is open, which it takes over, also after a failure. */
@@ -42,6 +43,15 @@ kith_status ki_index_writable(const kith_index *index, kith_error *err);
 kith_status ki_index_show_paths(kith_index *index, kith_error *err);
 /* A pointer into the path of an item; the path itself unless ki_index_show_paths was called. NULL is fine. */
 const char *ki_index_shown(const kith_index *index, const char *path);
+
+/* From now on these columns (bits, by KITH_FACT_COLUMNS) are in no filter, and whoever tells others of items leaves them out. */
+void ki_index_hide(kith_index *index, unsigned facts);
+/* Is the column kept back? */
+bool ki_index_hides(const kith_index *index, const char *column);
+
+/* Read a filter over the last commit; *ret_filter NULL: `where` is. */
+kith_status ki_index_parse(const kith_index *index, const char *where, ki_where **ret_filter,
+                           kith_error *err);
 
 /* The labels of items of the last commit: ret_labels [n], NULL for none; they live as long as the arena and the commit. */
 kith_status ki_index_labels(const kith_index *index, const int64_t *ids, int64_t n, ki_arena *arena,

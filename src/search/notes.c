@@ -21,6 +21,13 @@ const ki_note_type ki_note_types[KI_N_NOTES] = {
     [KI_NOTE_SIDE] = {"side", KI_NOTE_IS_NUMBER, false},
     [KI_NOTE_VIEWS] = {"views", KI_NOTE_IS_NUMBER, false},
     [KI_NOTE_MEASURED] = {"measured", KI_NOTE_IS_TEXT, false},
+    [KI_NOTE_NAMES] = {"names", KI_NOTE_IS_TEXT, false},
+    [KI_NOTE_RELIABILITY] = {"reliability", KI_NOTE_IS_TEXT, false},
+    [KI_NOTE_EXIF] = {"exif", KI_NOTE_IS_TEXT, false},
+    [KI_NOTE_META] = {"meta", KI_NOTE_IS_PATH, true},
+    [KI_NOTE_META_HASH] = {"meta_hash", KI_NOTE_IS_TEXT, false},
+    [KI_NOTE_META_COLUMNS] = {"meta_columns", KI_NOTE_IS_TEXT, false},
+    [KI_NOTE_GROUPS] = {"groups", KI_NOTE_IS_TEXT, false},
     [KI_NOTE_PLACE] = {"place", KI_NOTE_IS_PATH, false},
 };
 

@@ -19,11 +19,18 @@ typedef enum ki_note {
     KI_NOTE_POOL,
     KI_NOTE_TAP,
     KI_NOTE_RESIZE,
-    KI_NOTE_SIDE,     /* of the model's input, in pixels */
-    KI_NOTE_VIEWS,    /* of every image */
-    KI_NOTE_MEASURED, /* of an index whose false-match rates come from its own labels: how many items it had
-                         then, and an id that none of them had reached: "400 512" */
-    KI_NOTE_PLACE,    /* where the index itself lay when it was first committed */
+    KI_NOTE_SIDE,        /* of the model's input, in pixels */
+    KI_NOTE_VIEWS,       /* of every image */
+    KI_NOTE_MEASURED,    /* of an index that was measured on its own labels: how many items it had
+                            then, and an id that none of them had reached: "400 512" */
+    KI_NOTE_NAMES,       /* how often names are wrong, measured on its own labels (judge/naming.h) */
+    KI_NOTE_RELIABILITY, /* how often its hits are wrong, as JSON; "": its labels are too few */
+    KI_NOTE_EXIF,      /* "no": facts of photos are not read; else the columns that they are in, one a line */
+    KI_NOTE_META,      /* a table of values by path … */
+    KI_NOTE_META_HASH, /* … its contents when it was last read … */
+    KI_NOTE_META_COLUMNS, /* … and its columns then, one a line */
+    KI_NOTE_GROUPS,       /* how its groups were made (collection/group_kept.c) */
+    KI_NOTE_PLACE,        /* where the index itself lay when it was first committed */
     KI_N_NOTES
 } ki_note;
 

@@ -13,6 +13,7 @@
 
 #include "search/files/manifest.h"
 #include "search/files/records.h"
+#include "search/files/updates.h"
 #include "search/filter.h"
 #include "search/tally.h"
 
@@ -32,6 +33,9 @@ typedef struct ki_item_stamp {
     int64_t id, bytes, mtime_ns;
     const char *path; /* NULL: none */
 } ki_item_stamp;
+
+/* n items have this value, which lives as long as the call. */
+typedef kith_status ki_count_fn(void *user, const kith_value *value, int64_t n, kith_error *err);
 
 struct ki_store_type {
     bool wants_utf8; /* texts must be UTF-8; false: any bytes */
@@ -74,6 +78,8 @@ struct ki_store_type {
     kith_status (*move)(ki_store *store, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
                         kith_error *err);
     kith_status (*restamp)(ki_store *store, int64_t id, int64_t bytes, int64_t mtime_ns, kith_error *err);
+    /* Values and labels of items. KITH_ENOTFOUND for the first id that is not there; then nothing changes. */
+    kith_status (*set)(ki_store *store, const ki_new_values *values, kith_error *err);
     /* One more excluded file; or, with the id of one there is, that one under another path. */
     kith_status (*exclude_file)(ki_store *store, const ki_file_record *file, kith_error *err);
     kith_status (*column_add)(ki_store *store, const char *name, kith_value_type type, kith_error *err);
@@ -90,6 +96,10 @@ struct ki_store_type {
                        kith_error *err);
     /* ret_cells [KI_COLUMN_FIRST + committed columns], zeroed before; texts are given back with ki_free, also after a failure. */
     kith_status (*item)(ki_store *store, int64_t id, kith_value *ret_cells, kith_error *err);
+    /* Tell `fn` the values of a column, by number, that items have which `where` holds for, in any order; a value may come several times.
+     * Its failure ends the walk. *ret_n_allowed: how many items those are. NULL function: they are asked one by one. */
+    kith_status (*count)(ki_store *store, const ki_where *where, int64_t column, ki_count_fn *fn, void *user,
+                         int64_t *ret_n_allowed, kith_error *err);
     /* ret_rows [n, dim], in the order of ids. KITH_ENOTFOUND for the first id that is not there. */
     kith_status (*vectors)(ki_store *store, const int64_t *ids, int64_t n, float *ret_rows, kith_error *err);
     /* ret_labels [n]; NULL: none, or no such item. They live as long as the arena and the commit. */

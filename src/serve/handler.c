@@ -41,6 +41,10 @@ kith_status ki_request_arguments(const ki_request *r, const ki_option *table, vo
         const char *text = ki_request_argument(r, o->name);
         int64_t value = 0;
         if (!text) continue;
+        if (o->type == KI_OPTION_T_TEXT) { /* lives as long as the request */
+            memcpy((char *)settings + o->offset, &text, sizeof text);
+            continue;
+        }
         if (!ki_parse_int64(text, &value) || (double)value < o->least || (double)value > o->most)
             return ki_fail(err, KITH_EINVAL, "%s is '%.40s'; wanted a whole number from %lld to %lld",
                            o->name, text, (long long)o->least, (long long)o->most);

@@ -37,6 +37,8 @@ typedef struct ki_serve_options {
     const char *const *names;   /* of this server in the Host header, beside addresses and localhost */
     const char *const *proxies; /* addresses or networks (10.0.0.0/8) whose X-Forwarded-For is believed */
     int64_t n_names, n_proxies;
+    unsigned
+        hidden; /* bits: columns of KITH_FACT_COLUMNS that nobody is told of; all unless told otherwise */
     double deadline;         /* seconds for a whole request, from its first line to the end of the answer */
     double rate, burst;      /* requests per second of one address, and how many at once */
     int64_t n_connections;   /* open at a time … */

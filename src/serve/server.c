@@ -26,6 +26,7 @@ enum { PIXEL_BYTES = 12, DECODER_BYTES = 256 << 20, MEMORY_PARTS = 8 };
 void ki_serve_options_init(ki_serve_options *o) {
     *o = (ki_serve_options){.host = "127.0.0.1",
                             .port = 8017,
+                            .hidden = (1u << KITH_N_FACTS) - 1,
                             .deadline = 30,
                             .rate = 100,
                             .burst = 500,
@@ -178,7 +179,7 @@ static kith_status open_server(ki_server *s, kith_error *err) {
     if (o->token_file) KI_TRY(ki_tokens_read(o->token_file, &s->tokens, err));
     KI_TRY(listen_at(s, err));
     KI_TRY(ki_limits_new(o->rate, o->burst, o->n_per_address, &s->limits, err));
-    KI_TRY(ki_catalogs_new(o->index, &o->model, &s->catalogs, err));
+    KI_TRY(ki_catalogs_new(o->index, &o->model, o->hidden, &s->catalogs, err));
     const ki_decoders_options decoders = {
         .program = o->program,
         .n = o->n_decoders ? o->n_decoders : decoders_allowed(cores + others),

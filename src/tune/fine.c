@@ -153,9 +153,15 @@ static kith_status judge(ki_tune *t, const char *trial, int64_t steps, const cha
     return status;
 }
 
+kith_status ki_tune_run_folder(const ki_tune *t, const ki_tune_way *way, const ki_tune_folds *folds, int fold,
+                               ki_path *ret, kith_error *err) {
+    return ki_path_print(ret, err, "%s/tried/%d-%s-%d", t->folder, (int)(way - t->way),
+                         folds->number ? "fold" : "choice", fold);
+}
+
 /* A way whose loss is no longer a number has lost. ret_late: there was no time to end the run. */
-static kith_status try_fold(ki_tune *t, const ki_tune_way *way, int fold, int64_t steps, double must_end,
-                            bool *ret_late, kith_error *err) {
+static kith_status try_fold(ki_tune *t, const ki_tune_way *way, const ki_tune_folds *folds, int fold,
+                            int64_t steps, double must_end, bool *ret_late, kith_error *err) {
     kith_status status;
     char name[256];
     ki_items held = {0};
@@ -163,15 +169,15 @@ static kith_status try_fold(ki_tune *t, const ki_tune_way *way, int fold, int64_
     kith_error why = {0};
     watch w = {.tune = t, .must_end = must_end};
     *ret_late = false;
-    const ki_tune_trial trial = {.way = way, .folds = &t->folds[1], .fold = fold, .part = {.share = 1}};
+    const ki_tune_trial trial = {.way = way, .folds = folds, .fold = fold, .part = {.share = 1}};
     static const kith_retrieval nothing;
     ki_tune_trial_name(&trial, name, sizeof name);
     if (ki_tune_find(t, name, steps, NULL)) return KITH_OK;
     *ret_late = ki_tune_seconds(t) > must_end;
     if (*ret_late) return KITH_OK;
-    KI_CHECK(ki_tune_select(t, &t->folds[1], fold, true, NULL, &held, err));
-    KI_CHECK(ki_path_print(&folder, err, "%s/tried/%d-fold-%d", t->folder, (int)(way - t->way), fold));
-    status = run(t, way, &t->folds[1], fold, steps, &w, &folder, &why);
+    KI_CHECK(ki_tune_select(t, folds, fold, true, NULL, &held, err));
+    KI_CHECK(ki_tune_run_folder(t, way, folds, fold, &folder, err));
+    status = run(t, way, folds, fold, steps, &w, &folder, &why);
     if (status == KITH_OK) {
         status = judge(t, name, steps, folder.s, &held, err);
     } else if (status == KITH_ENUMERIC) {
@@ -189,20 +195,23 @@ done:
 
 /* ---- how much there is time for ---- */
 
-/* Steps of each run if `n` ways are tried: N_FOLDS runs each, and one for all photos. */
+/* Runs if `n` ways are tried: of several each has one that chooses; the one that was chosen has N_FOLDS, and one for all photos. */
+static double runs_for(int n) { return (n > 1 ? n : 0) + N_FOLDS + 1; }
+
 static int64_t steps_for(const ki_tune *t, int n, double seconds_of_step) {
-    const double runs = N_FOLDS * n + 1;
     /* Runs judge the photos that they hold out, and the last one the test photos, twice. */
-    const double judging = (N_FOLDS * n * 2.0 / t->folds[1].n + 1) * t->seconds_of_view;
+    const double judging = ((runs_for(n) - 1) * 2.0 / t->folds[1].n + 1) * t->seconds_of_view;
     const double left = ki_tune_left(t) * (1 - RESERVE) - judging;
-    const double steps = left / (runs * (seconds_of_step > 1e-6 ? seconds_of_step : 1e-6));
+    const double steps = left / (runs_for(n) * (seconds_of_step > 1e-6 ? seconds_of_step : 1e-6));
     return steps < 0 ? 0 : steps > MOST_STEPS ? MOST_STEPS : (int64_t)steps;
 }
 
+/* As many ways as can have runs that are not the shortest. */
 static int n_for(const ki_tune *t, double seconds_of_step, int64_t *ret_steps) {
-    int n = 2;
+    int n = 0;
+    for (int i = 0; i < t->n_ways; i++) n += t->way[i].is_fine;
+    while (n > 1 && steps_for(t, n, seconds_of_step) < 2 * LEAST_STEPS) n--;
     *ret_steps = steps_for(t, n, seconds_of_step);
-    if (*ret_steps < 2 * LEAST_STEPS) *ret_steps = steps_for(t, n = 1, seconds_of_step);
     return *ret_steps < LEAST_STEPS || t->folds[1].n < 2 ? 0 : n;
 }
 
@@ -265,32 +274,62 @@ done:
 }
 
 /* A round that has begun is ended by the clock: the winner's own run has to fit behind it. */
+static double must_end(const ki_tune *t, int64_t steps) {
+    return t->seconds_allowed - (double)steps * t->seconds_of_step - RESERVE * t->seconds_allowed;
+}
+
+/* The best of the first n ways, on one fold of the partition that decides nothing; -1: there was no time for any. */
+static kith_status choose(ki_tune *t, int n, int64_t steps, int *ret, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_tune_scores s = {0};
+    double best = 0;
+    int n_seen = 0;
+    *ret = -1;
+    for (int i = 0; i < t->n_ways && n_seen < n; i++) {
+        bool is_late = false;
+        if (!t->way[i].is_fine) continue;
+        n_seen++;
+        t->way[i].steps = steps;
+        if (n == 1) return *ret = i, KITH_OK;
+        /* Two more runs like this one come behind it. */
+        const double end = must_end(t, (1 + N_FOLDS) * steps);
+        KI_CHECK(try_fold(t, &t->way[i], &t->folds[0], 0, steps, end, &is_late, err));
+        if (is_late) break;
+        KI_CHECK(ki_tune_scores_init(t, &s, err));
+        ki_tune_sum(t, &t->way[i], &t->folds[0], steps, 1u, NULL, &s);
+        const double mean = ki_tune_mean(&s);
+        if (mean > best) {
+            best = mean;
+            *ret = i;
+        }
+        ki_tune_scores_release(&s);
+    }
+    if (*ret >= 0)
+        ki_tune_say(t, "of %d ways to train the network the best is %s", n_seen, t->way[*ret].name);
+done:
+    ki_tune_scores_release(&s);
+    return status;
+}
+
 static kith_status try_way(ki_tune *t, int number, int64_t steps, bool *ret_late, kith_error *err) {
-    ki_tune_way *way = &t->way[number];
-    const double must_end =
-        t->seconds_allowed - (double)steps * t->seconds_of_step - RESERVE * t->seconds_allowed;
     unsigned mask = 0;
-    way->steps = steps;
     *ret_late = false;
     for (int f = 0; f < N_FOLDS && f < t->folds[1].n && !*ret_late; f++) {
-        KI_TRY(try_fold(t, way, f, steps, must_end, ret_late, err));
+        KI_TRY(try_fold(t, &t->way[number], &t->folds[1], f, steps, must_end(t, steps), ret_late, err));
         mask |= 1u << f;
     }
     return *ret_late ? KITH_OK : compare(t, number, mask, err);
 }
 
 kith_status ki_tune_fine(ki_tune *t, kith_error *err) {
-    int n = 0, n_tried = 0;
+    int n = 0, chosen = -1;
     int64_t steps = 0;
     bool is_late = false;
     if (t->is_over) return KITH_OK;
     KI_TRY(plan(t, &n, &steps, err));
-    for (int i = 0; i < t->n_ways && n_tried < n && !is_late; i++) {
-        if (!t->way[i].is_fine) continue;
-        KI_TRY(try_way(t, i, steps, &is_late, err));
-        n_tried += !is_late;
-    }
-    if (n_tried == 0)
+    if (n > 0) KI_TRY(choose(t, n, steps, &chosen, err));
+    if (chosen >= 0) KI_TRY(try_way(t, chosen, steps, &is_late, err));
+    if (chosen < 0 || is_late)
         ki_tune_say(t,
                     "no time is left to train the network itself; with more --minutes the same command goes "
                     "on to it");

@@ -13,6 +13,7 @@
 #include "judge/paired.h"
 #include "net/model_file.h"
 #include "net/weights.h"
+#include "tune/findings.h"
 #include "tune/tune.h"
 
 /* ---- the winner's run ---- */
@@ -89,7 +90,7 @@ static kith_status held_by(ki_tune *t, int fold, ki_vectors *ret, kith_error *er
     ki_path folder;
     ki_items held = {0};
     if (!way->is_fine) return ki_tune_try(t, &trial, ret, err);
-    KI_TRY(ki_path_print(&folder, err, "%s/tried/%d-fold-%d", t->folder, t->winner, fold));
+    KI_TRY(ki_tune_run_folder(t, way, &t->folds[1], fold, &folder, err));
     if (!ki_is_file("%s/model.safetensors", folder.s)) return KITH_OK; /* this fold was not tried */
     kith_status status = ki_tune_select(t, &t->folds[1], fold, true, NULL, &held, err);
     if (status == KITH_OK) status = ki_tune_embed_run(t, folder.s, &held, ret, err);
@@ -368,9 +369,7 @@ static kith_status write_summary(const ki_tune *t, const beside *b, kith_error *
     put_real(json, "seconds", ki_tune_seconds(t));
     put_int(json, "n_photos_found", t->n_found);
     put_int(json, "n_photos_used", t->n_used);
-    put_int(json, "n_duplicates", t->n_duplicates);
-    put_int(json, "n_of_two_classes", t->n_conflicts);
-    put_int(json, "n_unreadable", t->n_unread);
+    ki_tune_put_findings(t, json);
     put_int(json, "n_classes", t->n_classes);
     put_int(json, "n_train_classes", t->n_train_classes);
     put_int(json, "n_test_classes", t->n_test_classes);
@@ -426,7 +425,10 @@ static void fill(const ki_tune *t, const ki_train_result *run, const beside *b, 
     for (int i = 0; i < t->n_ways; i++) {
         ki_tune_way way = t->way[i];
         for (int f = 0; f < t->folds[0].n; f++) {
-            if (ki_tune_sum(t, &way, &t->folds[way.is_fine], way.steps, 1u << f, NULL, NULL) == 0) continue;
+            if (ki_tune_sum(t, &way, &t->folds[0], way.steps, 1u << f, NULL, NULL) +
+                    ki_tune_sum(t, &way, &t->folds[1], way.steps, 1u << f, NULL, NULL) ==
+                0)
+                continue;
             ret->n_tried++;
             break;
         }

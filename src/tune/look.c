@@ -1,7 +1,5 @@
 /* Looking at the photos before anything is computed: what is left out, and which classes are held out for the test. The result is
- * photos.csv in the run folder, which every run that follows takes its data from. */
-#include <errno.h>
-#include <stdlib.h>
+ * photos.csv in the run folder, which every run that follows takes its data from. What needs vectors comes later (suspects.c). */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,8 +10,7 @@
 #include "base/text.h"
 #include "data/dataset/table.h"
 #include "embed/embedder.h"
-#include "io/tar_file.h"
-#include "kith/eval.h"
+#include "tune/findings.h"
 #include "tune/tune.h"
 
 enum { LEAST_FOR_TEST = 6, PROBED = 64 };
@@ -26,82 +23,6 @@ typedef struct look {
     bool *is_out;  /* [n_items] */
     int64_t *n_of; /* [n_classes] photos that stay */
 } look;
-
-/* ---- photos that are there twice ---- */
-
-typedef struct file {
-    int64_t bytes;
-    size_t item;
-    char hash[65];
-} file;
-
-static int by_size(const void *a, const void *b) {
-    const file *x = a, *y = b;
-    if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
-    return x->item < y->item ? -1 : x->item > y->item;
-}
-
-static int by_hash(const void *a, const void *b) {
-    const file *x = a, *y = b;
-    const int order = strcmp(x->hash, y->hash);
-    if (order != 0) return order;
-    return x->item < y->item ? -1 : x->item > y->item;
-}
-
-/* Files of the same bytes: of one class the first stays; of several classes none does, because one of the labels is wrong. A test photo
- * stays before one that trains. */
-static void settle(look *k, const file *same, size_t n) {
-    const ki_item *item = k->set->item;
-    bool is_one_class = true;
-    size_t stays = 0;
-    for (size_t i = 1; i < n; i++) {
-        is_one_class &= item[same[i].item].label == item[same[0].item].label;
-        if (item[same[i].item].split == KITH_SPLIT_TEST && item[same[stays].item].split != KITH_SPLIT_TEST)
-            stays = i;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (is_one_class && i == stays) continue;
-        k->is_out[same[i].item] = true;
-        if (is_one_class)
-            k->tune->n_duplicates++;
-        else
-            k->tune->n_conflicts++;
-    }
-}
-
-/* Only files of the same size are read. */
-static void hash_equal_sizes(file *files, size_t n, const kith_dataset *set) {
-    for (size_t i = 0; i < n; i++) {
-        const bool has_twin = (i > 0 && files[i - 1].bytes == files[i].bytes) ||
-                              (i + 1 < n && files[i + 1].bytes == files[i].bytes);
-        kith_error ignored;
-        if (!has_twin || kith_file_hash(set->item[files[i].item].path, files[i].hash, &ignored) != KITH_OK)
-            files[i].hash[0] = '\0';
-    }
-}
-
-static kith_status find_duplicates(look *k, kith_error *err) {
-    kith_status status = KITH_OK;
-    file *files = NULL;
-    size_t n = 0;
-    if (k->set->pixels) return KITH_OK;
-    KI_CHECK(ki_zalloc_or(&files, k->set->n_items + 1, sizeof *files, "files", err));
-    for (size_t i = 0; i < k->set->n_items; i++) {
-        int64_t bytes = 0;
-        if (k->is_out[i] || !ki_member_look(k->set->item[i].path, &bytes, NULL)) continue;
-        files[n++] = (file){.bytes = bytes, .item = i};
-    }
-    qsort(files, n, sizeof *files, by_size);
-    hash_equal_sizes(files, n, k->set);
-    qsort(files, n, sizeof *files, by_hash);
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && *files[i].hash && strcmp(files[end].hash, files[i].hash) == 0;) end++;
-        if (end - i > 1) settle(k, files + i, end - i);
-    }
-done:
-    ki_free(files);
-    return status;
-}
 
 /* ---- more photos than there is time for ---- */
 
@@ -143,6 +64,17 @@ static int64_t most_of_class(const look *k, int64_t most) {
     }
 }
 
+/* The set has only what stays. */
+static void drop(look *k) {
+    kith_dataset *set = k->set;
+    size_t n = 0;
+    for (size_t i = 0; i < set->n_items; i++) {
+        if (!k->is_out[i]) set->item[n++] = set->item[i];
+    }
+    memset(k->is_out, 0, set->n_items * sizeof *k->is_out);
+    set->n_items = n;
+}
+
 static kith_status limit(look *k, kith_error *err) {
     ki_tune *t = k->tune;
     kith_error why = {0};
@@ -179,10 +111,44 @@ done:
     return status;
 }
 
+/* ---- the doctor ---- */
+
+static int on_progress(void *user, int64_t n_done, int64_t n_all) {
+    return ki_tune_busy(((look *)user)->tune, n_done, n_all);
+}
+
+/* The pictures: those that cannot be read whole, or are there more than once in whatever size. */
+static kith_status examine(look *k, kith_error *err) {
+    ki_tune *t = k->tune;
+    kith_findings found = {0};
+    ki_tune_tally tally = {0};
+    KITH_OPTIONS(kith_doctor_options, options);
+    options.no_vectors = true;
+    options.progress = on_progress;
+    options.user = k;
+    ki_snprintf(t->busy, sizeof t->busy, "comparing the photos");
+    kith_status status = kith_dataset_examine(k->set, &options, &found, err);
+    if (status == KITH_ECANCELED) status = ki_tune_stopped(err);
+    if (status == KITH_OK) status = ki_tune_keep_findings(t, k->set, &found, false, &tally, err);
+    if (status == KITH_OK) status = ki_tune_count_findings(t, &tally, err);
+    for (size_t i = 0; i < k->set->n_items && status == KITH_OK; i++) k->is_out[i] |= found.why_out[i] >= 0;
+    kith_findings_release(&found);
+    return status;
+}
+
 /* ---- the split ---- */
 
 static bool has_own_split(const kith_dataset *set) {
     return strcmp(set->kind->name, "folder") != 0 || ki_folder_has_parts(set->root);
+}
+
+/* Whatever does not test trains. A copy is judged before it is drawn which classes test: unless the set says it, all train. */
+static void settle_split(look *k) {
+    const bool is_own = has_own_split(k->set);
+    for (size_t i = 0; i < k->set->n_items; i++) {
+        uint8_t *split = &k->set->item[i].split;
+        if (!is_own || *split == KITH_SPLIT_VALIDATION) *split = KITH_SPLIT_TRAIN;
+    }
 }
 
 /* A third of the classes that have two photos or more, drawn by the seed. */
@@ -191,12 +157,7 @@ static kith_status hold_out(look *k, kith_error *err) {
     kith_status status = KITH_OK;
     int64_t *order = NULL, n = 0, n_able = 0;
     bool *tests = NULL;
-    if (has_own_split(set)) {
-        for (size_t i = 0; i < set->n_items; i++) {
-            if (set->item[i].split == KITH_SPLIT_VALIDATION) set->item[i].split = KITH_SPLIT_TRAIN;
-        }
-        return KITH_OK;
-    }
+    if (has_own_split(set)) return KITH_OK;
     KI_CHECK(ki_alloc_or(&order, set->n_classes, sizeof *order, "classes", err));
     KI_CHECK(ki_zalloc_or(&tests, set->n_classes, sizeof *tests, "classes", err));
     for (size_t c = 0; c < set->n_classes; c++) {
@@ -250,10 +211,7 @@ static void count(const look *k) {
 
 static kith_status check_classes(look *k, kith_error *err) {
     int64_t n = 0;
-    for (size_t c = 0; c < k->set->n_classes; c++) {
-        n += k->n_of[c] > 1;
-        k->tune->n_alone += k->n_of[c] == 1;
-    }
+    for (size_t c = 0; c < k->set->n_classes; c++) n += k->n_of[c] > 1;
     if (n >= 3) return KITH_OK;
     ki_fail(err, KITH_EINVAL,
             "%s has %lld class%s of two photos or more; wanted 3, to train on some and to see on others what "
@@ -277,13 +235,17 @@ static kith_status inspect(look *k, kith_error *err) {
     KI_TRY(ki_zalloc_or(&k->is_out, k->set->n_items, sizeof *k->is_out, "photos", err));
     KI_TRY(ki_zalloc_or(&k->n_of, k->set->n_classes, sizeof *k->n_of, "classes", err));
     KI_TRY(ki_tune_find_unread(t, k->set, k->is_out, err));
-    KI_TRY(find_duplicates(k, err));
+    t->n_found = (int64_t)k->set->n_items;
     count(k);
     KI_TRY(check_classes(k, err));
     KI_TRY(limit(k, err));
+    drop(k);
+    settle_split(k);
+    KI_TRY(examine(k, err));
+    count(k);
+    KI_TRY(check_classes(k, err));
     KI_TRY(hold_out(k, err));
     count(k);
-    t->n_found = (int64_t)k->set->n_items;
     for (size_t c = 0; c < k->set->n_classes; c++) t->n_used += k->n_of[c];
     return write_list(k, err);
 }
@@ -292,9 +254,8 @@ static kith_status remember(ki_tune *t, kith_error *err) {
     const struct {
         const char *key;
         int64_t *value;
-    } facts[] = {{"photos found", &t->n_found},       {"photos used", &t->n_used},
-                 {"duplicates", &t->n_duplicates},    {"photos of two classes", &t->n_conflicts},
-                 {"unreadable photos", &t->n_unread}, {"classes of one photo", &t->n_alone}};
+    } facts[] = {
+        {"photos found", &t->n_found}, {"unreadable photos", &t->n_unread}, {"photos used", &t->n_used}};
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
         double value = 0;
         KI_TRY(ki_tune_decide(t, facts[i].key, (double)*facts[i].value, &value, err));
@@ -303,25 +264,15 @@ static kith_status remember(ki_tune *t, kith_error *err) {
     return KITH_OK;
 }
 
-static void say_left_out(ki_tune *t, int64_t n, const char *one, const char *several) {
-    if (n)
-        ki_tune_say(t, "left out: %lld photo%s %s", (long long)n, n == 1 ? "" : "s", n == 1 ? one : several);
-}
-
 kith_status ki_tune_look(ki_tune *t, kith_error *err) {
     kith_status status = KITH_OK;
     look k = {.tune = t};
-    if (!ki_tune_has_decided(t, "classes of one photo")) {
+    if (!ki_tune_has_decided(t, "photos used")) {
         KI_CHECK(kith_dataset_open("auto", t->options->photos, &k.set, err));
         KI_CHECK(inspect(&k, err));
     }
     KI_CHECK(remember(t, err));
-    say_left_out(t, t->n_duplicates, "that is there twice", "that are there twice");
-    say_left_out(t, t->n_conflicts, "that is in two classes, because one of these is wrong",
-                 "that are in two classes, because one of these is wrong");
-    if (t->n_alone)
-        ki_tune_say(t, "%lld class%s one photo: it can train, but not judge", (long long)t->n_alone,
-                    t->n_alone == 1 ? " has" : "es have");
+    ki_tune_tell_findings(t, KI_TUNE_BY_FILES);
 done:
     ki_free(k.is_out);
     ki_free(k.n_of);

@@ -20,7 +20,7 @@ static double number_of(const ki_value *v, double otherwise) {
     return value;
 }
 
-static const char *text_of(const ki_value *map, const char *key) {
+const char *ki_tune_text(const ki_value *map, const char *key) {
     const ki_value *v = ki_value_get(map, key);
     return v && v->kind == KI_VALUE_SCALAR ? v->text : "";
 }
@@ -78,7 +78,7 @@ void ki_tune_state_close(ki_tune *t) {
 }
 
 /* Write the line, and know it from now on. */
-static kith_status add_line(ki_tune *t, kith_json *json, kith_error *err) {
+kith_status ki_tune_add_line(ki_tune *t, kith_json *json, kith_error *err) {
     const char *text = NULL;
     ki_value *line = NULL;
     kith_json_key(json, "seconds");
@@ -96,12 +96,17 @@ static kith_status add_line(ki_tune *t, kith_json *json, kith_error *err) {
 
 static const ki_value *find_decision(const ki_tune *t, const char *key) {
     for (const ki_value *v = t->line->first; v; v = v->next) {
-        if (strcmp(text_of(v, "decision"), key) == 0) return v;
+        if (strcmp(ki_tune_text(v, "decision"), key) == 0) return v;
     }
     return NULL;
 }
 
 bool ki_tune_has_decided(const ki_tune *t, const char *key) { return find_decision(t, key) != NULL; }
+
+void ki_tune_known(const ki_tune *t, const char *key, double *ret) {
+    const ki_value *found = find_decision(t, key);
+    if (found) *ret = number_of(ki_value_get(found, "value"), *ret);
+}
 
 kith_status ki_tune_decide(ki_tune *t, const char *key, double value, double *ret, kith_error *err) {
     const ki_value *found = find_decision(t, key);
@@ -114,7 +119,7 @@ kith_status ki_tune_decide(ki_tune *t, const char *key, double value, double *re
     kith_json_string(json, key);
     kith_json_key(json, "value");
     kith_json_real(json, value);
-    const kith_status status = add_line(t, json, err);
+    const kith_status status = ki_tune_add_line(t, json, err);
     kith_json_free(json);
     return status;
 }
@@ -123,7 +128,8 @@ kith_status ki_tune_decide(ki_tune *t, const char *key, double value, double *re
 
 static const ki_value *find_trial(const ki_tune *t, const char *trial, int64_t mark) {
     for (const ki_value *v = t->line->first; v; v = v->next) {
-        if (strcmp(text_of(v, "trial"), trial) == 0 && number_of(ki_value_get(v, "mark"), -1) == (double)mark)
+        if (strcmp(ki_tune_text(v, "trial"), trial) == 0 &&
+            number_of(ki_value_get(v, "mark"), -1) == (double)mark)
             return v;
     }
     return NULL;
@@ -171,7 +177,7 @@ kith_status ki_tune_add(ki_tune *t, const char *trial, int64_t mark, const kith_
         kith_json_array_end(json);
     }
     kith_json_array_end(json);
-    const kith_status status = add_line(t, json, err);
+    const kith_status status = ki_tune_add_line(t, json, err);
     kith_json_free(json);
     return status;
 }

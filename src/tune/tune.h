@@ -8,6 +8,7 @@
 #include "embed/kept.h"
 #include "judge/judge.h"
 #include "kith/tune.h"
+#include "objective/usual.h"
 #include "train/run.h"
 
 enum { KI_TUNE_MOST_MARKS = 4, KI_TUNE_MOST_FOLDS = 4, KI_TUNE_MOST_WAYS = 32 };
@@ -38,8 +39,9 @@ typedef struct ki_tune_way {
     ki_tune_start start;
     const char *objective; /* YAML of the section; NULL: the start as it is, no step */
     double lr;
-    const char *optim; /* further keys of the section, ", eps: 0.01" */
-    bool is_fine;      /* the network learns, too */
+    const char *optim;  /* further keys of the section, ", eps: 0.01" */
+    bool is_fine;       /* the network learns, too */
+    ki_usual_part part; /* … and what of it */
     int complexity; /* of two that are as good the smaller is taken: as it is, whitened, a layer that learns, the network */
     int64_t steps; /* of the mark that is best so far */
 } ki_tune_way;
@@ -84,7 +86,7 @@ typedef struct ki_tune {
     int file;       /* tried.jsonl, appended to */
 
     /* look.c */
-    int64_t n_found, n_used, n_duplicates, n_alone, n_conflicts, n_unread; /* photos; left out and why */
+    int64_t n_found, n_used, n_unread; /* photos; n_unread: whose header cannot be read */
     int64_t n_classes, n_train_classes, n_test_classes;
 
     /* open.c */
@@ -95,6 +97,8 @@ typedef struct ki_tune {
     ki_params *params;
     ki_kept *kept;
     kith_transform train_transform, test_transform;
+    char half[80];   /* the last layer of the first half of the network; "": it has no such place */
+    bool takes_lora; /* it learns mostly in linear layers of tokens */
     int64_t n_features, n_views, own; /* own: size of the model's own embedding layer; 0: it has none */
     double seconds_of_view;           /* of all photos that train, once through the network */
     double seconds_of_step;           /* of training the network, measured by fine.c */
@@ -134,6 +138,12 @@ void ki_tune_state_close(ki_tune *tune);
 /* A number that was decided: found, it is as it was; else it is `value`, which is remembered. */
 kith_status ki_tune_decide(ki_tune *tune, const char *key, double value, double *ret, kith_error *err);
 bool ki_tune_has_decided(const ki_tune *tune, const char *key);
+/* The number, if it was decided; else *ret stays. */
+void ki_tune_known(const ki_tune *tune, const char *key, double *ret);
+/* Ends the object that `json` has begun, writes it as a line, and knows it from now on. */
+kith_status ki_tune_add_line(ki_tune *tune, kith_json *json, kith_error *err);
+/* A text of a line; "": it has none of that name. */
+const char *ki_tune_text(const ki_value *line, const char *key);
 /* The scores of a trial, added to *to. False: it has not been done. */
 bool ki_tune_find(const ki_tune *tune, const char *trial, int64_t mark, ki_tune_scores *to);
 kith_status ki_tune_add(ki_tune *tune, const char *trial, int64_t mark, const kith_retrieval *found,
@@ -151,6 +161,21 @@ kith_status ki_tune_find_unread(ki_tune *tune, const kith_dataset *set, bool *is
 kith_status ki_tune_open(ki_tune *tune, kith_error *err);
 kith_status ki_tune_embed(ki_tune *tune, kith_error *err);
 void ki_tune_close(ki_tune *tune);
+/* Features of `less`, a part of `set` whose items have the numbers item[] there, are taken from those of `set`, which go. */
+kith_status ki_tune_carry(ki_tune *tune, const kith_dataset *set, const kith_dataset *less,
+                          const int64_t *item, kith_error *err);
+
+/* ---- suspects.c: photos compared by their features ---- */
+
+/* Needs one view of all photos. What is found is written down. */
+kith_status ki_tune_suspect(ki_tune *tune, kith_error *err);
+/* photos.csv, and the features, without what that leaves out. */
+kith_status ki_tune_leave_out(ki_tune *tune, kith_error *err);
+
+/* ---- half.c: what of the network can be trained alone ---- */
+
+/* tune->half, tune->takes_lora */
+void ki_tune_find_parts(ki_tune *tune);
 
 /* ---- ways.c: what is tried, and recipes ---- */
 
@@ -206,6 +231,9 @@ kith_status ki_tune_curve(ki_tune *tune, kith_error *err);
 
 kith_status ki_tune_search(ki_tune *tune, kith_error *err);
 kith_status ki_tune_fine(ki_tune *tune, kith_error *err);
+/* Where a short run of a way lies, with a fold of a partition held out. */
+kith_status ki_tune_run_folder(const ki_tune *tune, const ki_tune_way *way, const ki_tune_folds *folds,
+                               int fold, ki_path *ret, kith_error *err);
 /* A call with so many minutes came to its end: tune->is_over from then on, and the search finds what it found. */
 kith_status ki_tune_end(ki_tune *tune, kith_error *err);
 bool ki_tune_has_ended(const ki_tune *tune);

@@ -7,7 +7,6 @@
 #include "base/buffer.h"
 #include "base/text.h"
 #include "data/input.h"
-#include "objective/usual.h"
 #include "tune/tune.h"
 
 enum { MOST_AXES = 512, BATCH_CLASSES = 12, BATCH_IMAGES = 4 };
@@ -41,9 +40,14 @@ void ki_tune_list(ki_tune *t) {
         add(t, way->name, best, way->objective, 3e-4, way->optim);
     for (int i = 0; i < 3 && (way = ki_usual_head_at(i)); i++)
         add(t, way->name, KI_TUNE_WHITE, way->objective, 3e-4, way->optim);
-    for (int i = 0; (way = ki_usual_fine_at(i)); i++) {
-        ki_tune_way *fine = add(t, way->name, best, way->objective, 1e-4, way->optim);
+    const ki_usual_fine *usual;
+    for (int i = 0; (usual = ki_usual_fine_at(i)); i++) {
+        if (usual->part == KI_USUAL_LAST && !*t->half) continue;
+        if (usual->part == KI_USUAL_LORA && !t->takes_lora) continue;
+        way = &usual->way;
+        ki_tune_way *fine = add(t, way->name, best, way->objective, usual->lr, way->optim);
         fine->is_fine = true;
+        fine->part = usual->part;
         fine->complexity = 3;
     }
 }
@@ -83,8 +87,14 @@ static void put_model(const ki_tune *t, const ki_tune_way *way, ki_buffer *to) {
     ki_buffer_put(to, ", pool: %s, embedding: %lld, embedding_init: %s", ki_pooling_names[t->net.pool],
                   (long long)size_of(t, way), inits[way->start]);
     if (way->start == KI_TUNE_OWN && t->net.no_embedding_bias) ki_buffer_put(to, ", embedding_bias: false");
-    ki_buffer_put(to, way->is_fine ? ", bn: frozen}\n" : ", frozen: true, views: %lld}\n",
-                  (long long)(t->n_views ? t->n_views : 1));
+    if (!way->is_fine)
+        ki_buffer_put(to, ", frozen: true, views: %lld}\n", (long long)(t->n_views ? t->n_views : 1));
+    else if (way->part == KI_USUAL_LORA)
+        ki_buffer_put(to, ", bn: frozen, lora: {rank: 8}}\n");
+    else if (way->part == KI_USUAL_LAST)
+        ki_buffer_put(to, ", bn: frozen, freeze: %s}\n", t->half);
+    else
+        ki_buffer_put(to, ", bn: frozen}\n");
 }
 
 static void put_text(const ki_tune *t, const ki_tune_way *way, int64_t steps, ki_buffer *to) {

@@ -38,7 +38,7 @@ export const searchCases = [
       );
       const first = cards(page).first();
       check(/\d\.\d{3}/.test(await first.locator('.score').textContent()), 'no score');
-      check(/false-match rate .* %/.test(await first.locator('.false-matches').textContent()), 'no false-match rate');
+      check(/1 of [\d,]+ pairs of different things/.test(await first.locator('.false-matches').textContent()), 'no false-match rate');
       check((await first.locator('.name').textContent()).length > 0, 'no label');
       check((await first.locator('.path').textContent()).includes('/'), 'no path');
       await first.locator('.thumb.there').waitFor();

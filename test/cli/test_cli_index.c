@@ -549,7 +549,8 @@ static void test_vectors(void **state) {
                 "\"score\": ");
     assert_holds("{\"query\": 11, \"n_allowed\": 12, \"is_exact\": true, \"hits\": [{\"id\": 11, ");
     assert_holds(
-        "\"false_match_rate\": null, \"label\": \"glyph00002\", \"path\": \"photos/glyph00002/00003.png\", "
+        "\"false_match_rate\": null, \"error_rate\": null, \"error_rate_interval\": null, \"label\": "
+        "\"glyph00002\", \"path\": \"photos/glyph00002/00003.png\", "
         "\"values\": {\"year\": 2012, \"note\": \"n12\"}, \"image\": true}]}]}");
     assert_done(kith("$K search e.kith e.npy -k 1 --where 'year = 2003' --csv"), "11,1,2,");
     assert_refused(kith("$K search e.kith photos/glyph00000/00000.png"), 1,

@@ -55,13 +55,21 @@ static int begin(void **state) {
 static void test_general(void **state) {
     (void)state;
     static const char title[] = "kith: model: general (convnet4, 28 px, ";
+    static const char purpose[] =
+        "\nkith: general finds the same object, scene or picture again; for fine kinds, such as species, "
+        "kith pull dinov2-s brings a stronger model\n";
     assert_done(kith("$K embed photos -o e.npy"), title);
+    assert_said(purpose);
     assert_said("e.npy: float32 [40, 16]");
     assert_done(kith("$K embed general photos -o f.npy && cmp e.npy f.npy"), title);
+    assert_not_said("general finds"); /* who names it knows it */
     assert_done(kith("$K eval --data photos --metrics recall"), title);
-    assert_done(kith("$K eval --data photos --metrics recall --json 2>/dev/null"),
-                "models/general.safetensors");
+    assert_said(purpose);
+    assert_done(kith("$K eval --data photos --metrics recall --json 2>&1"), title);
+    assert_said("models/general.safetensors");
+    assert_not_said("general finds");
     assert_done(kith("$K index photos -o p.kith"), title);
+    assert_said(purpose);
     assert_done(kith("$K search p.kith photos/glyph00001/00001.png -k 1"), "1.0000");
     /* A model that is named needs no such line. */
     assert_done(kith("$K embed models/general.safetensors photos -o e.npy"), "e.npy");
@@ -156,6 +164,12 @@ static void test_searching_photos(void **state) {
     (void)state;
     assert_done(kith("$K search photos photos/glyph00001/00001.png -k 2 --csv 2>said"), "00001.png");
     assert_done(kith("cat said"), "kith: model: general (convnet4, 28 px, ");
+    assert_not_said("general finds");
+    /* What it is good for is said when photos are first indexed, not with every search. */
+    assert_done(kith("$K search photos photos/glyph00001/00001.png -k 2 --cache first 2>&1"),
+                "\nkith: general finds the same object");
+    assert_done(kith("$K search photos photos/glyph00001/00001.png -k 2 --cache first 2>&1"), "00001.png");
+    assert_not_said("general finds");
     assert_done(kith("$K search photos photos/glyph00001/00001.png -k 1 --json 2>/dev/null"),
                 "\"n_allowed\": 40");
     /* Views of every photo make another index; flips is of the query. */

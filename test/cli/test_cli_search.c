@@ -115,7 +115,9 @@ static void test_json(void **state) {
         search("photos/glyph00000/00000.png photos/glyph00002/00001.png -k 1 --json"),
         "{\"queries\": [{\"query\": \"photos/glyph00000/00000.png\", \"n_allowed\": 12, \"is_exact\": true, "
         "\"hits\": [{\"id\": 0, \"score\": ");
-    assert_holds(", \"false_match_rate\": null, \"label\": \"glyph00000\", \"path\": \"/");
+    assert_holds(
+        ", \"false_match_rate\": null, \"error_rate\": null, \"error_rate_interval\": null, \"label\": "
+        "\"glyph00000\", \"path\": \"/");
     assert_holds("/photos/glyph00000/00000.png\", \"values\": {}, \"image\": true}]}, ");
     assert_holds(
         "{\"query\": \"photos/glyph00002/00001.png\", \"n_allowed\": 12, \"is_exact\": true, \"hits\": "
@@ -165,8 +167,9 @@ static void test_hidden_duplicates(void **state) {
 static void test_pages_and_limits(void **state) {
     (void)state;
     double all[32], part[32];
-    assert_done(asked("photos/glyph00000/00000.png -k 12 --csv"),
-                "query,rank,id,score,false_match_rate,label,path\n");
+    assert_done(
+        asked("photos/glyph00000/00000.png -k 12 --csv"),
+        "query,rank,id,score,false_match_rate,label,path,error_rate,error_rate_low,error_rate_high\n");
     assert_int_equal(read_scores(all, 32), 12);
     assert_done(asked("photos/glyph00000/00000.png -k 5 --page 2 --csv"), ",6,");
     assert_int_equal(read_scores(part, 32), 5);

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "data/image/image.h"
 #include "data/miniature.h"
+#include "doctor/doctor.h"
 
 /* Noise: every seed is another picture. */
 static void put_noise(const char *path, int w, int h, uint64_t seed) {
@@ -176,6 +177,7 @@ static void test_labels_by_vectors(void **state) {
     put_class("zoo/test/dog", N_CLASS, 900);
     kith_dataset *set = open_set(in_folder("zoo"));
     kith_findings found = {0};
+    kith_error err = {0};
     KITH_OPTIONS(kith_doctor_options, options);
     kith_array rows = vectors_of(set, number_of(set, "ant/3.png"));
     /* Two of one class with one vector, and one on either side of the test. */
@@ -200,6 +202,27 @@ static void test_labels_by_vectors(void **state) {
     assert_int_equal(found.n_of[KITH_FINDING_MISLABELLED], 0);
     assert_text(only(&found, KITH_FINDING_NEAR_LEAK), "look almost the same");
     kith_findings_release(&found);
+    options.wrong = 0.3;
+    examine(set, &options, &found);
+    const int64_t n_mislabelled = found.n_of[KITH_FINDING_MISLABELLED],
+                  n_near = found.n_of[KITH_FINDING_NEAR] + found.n_of[KITH_FINDING_NEAR_LEAK];
+    kith_findings_release(&found);
+    /* Vectors alone, also of a set whose pictures are gone. */
+    assert_int_equal(remove(in_folder("zoo/train/ant/1.png")), 0);
+    for (int n = 0;; n++) {
+        ki_alloc_fail_after(n);
+        const kith_status status = ki_doctor_by_vectors(set, &options, &found, &err);
+        const bool has_failed = ki_alloc_failed();
+        ki_alloc_fail_after(-1);
+        if (status != KITH_OK && status != KITH_ENOMEM) fail_msg("allocation %d: %s", n, err.message);
+        if (status != KITH_OK) continue;
+        assert_int_equal(found.n, n_mislabelled + n_near);
+        assert_int_equal(found.n_of[KITH_FINDING_MISLABELLED], n_mislabelled);
+        assert_out(&found, set, "ant/3.png", true);
+        kith_findings_release(&found);
+        if (!has_failed) break;
+    }
+    put_noise(in_folder("zoo/train/ant/1.png"), 48, 48, 601);
     kith_array_release(&rows);
     kith_dataset_free(set);
 }

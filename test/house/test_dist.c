@@ -161,8 +161,8 @@ static void test_a_damaged_tar(void **state) {
 /* What only the publisher knows is empty in the tree: nothing may be released with it, and each place is named. */
 static void test_release_wants_its_places(void **state) {
     (void)state;
-    static const char *const places[] = {"MAINTAINER", "HOMEPAGE", "COPYRIGHT", "url is empty",
-                                         "[project.urls]"};
+    static const char *const places[] = {"MAINTAINER", "HOMEPAGE",     "COPYRIGHT",
+                                         "SECURITY",   "url is empty", "[project.urls]"};
     static char said[4096];
     char tree[128];
     snprintf(tree, sizeof tree, "%s/release", testing_folder());

@@ -1,6 +1,6 @@
-/* One training step of every backbone, with batch statistics and with frozen ones, against PyTorch in double: taps,
- * running statistics and the gradient of every parameter, by the projections stored in
- * test/golden/net/NET.{step,frozen}.txt (make_steps.py says why that is enough). */
+/* One training step of googlenet, bn_inception, resnet50 and convnet4, with batch statistics and with frozen ones, against PyTorch in
+ * double: taps, running statistics and the gradient of every parameter, by the projections stored in
+ * test/golden/net/NET.{step,frozen}.txt (make_steps.py says why that is enough). The other networks: test_vit_golden.c, test_convs_golden.c. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -401,7 +401,10 @@ static void test_how_it_was_found(void **state) {
     ki_free(page);
     made_text(
         &small, "tune.json",
-        "{\"n_photos_used\": 48, \"n_train_classes\": 4, \"n_duplicates\": 0, \"why\": \"<b> gained 2.0 "
+        "{\"n_photos_used\": 48, \"n_train_classes\": 4, \"n_duplicates\": 0, \"n_leaks\": 3, \"findings\": ["
+        "{\"kind\": \"leak\", \"text\": \"<i>.jpg twice\", \"left_out\": [\"a/<i>.jpg\"]}, "
+        "{\"kind\": \"near\", \"text\": \"b and c look alike\", \"left_out\": []}], \"why\": \"<b> gained "
+        "2.0 "
         "points\", "
         "\"advice\": \"twice as many classes would likely bring little\", \"curve_of\": \"a layer\", "
         "\"curve\": ["
@@ -414,13 +417,17 @@ static void test_how_it_was_found(void **state) {
         "\"gain_recall_at_1\": 0.02, \"gain_map_at_r\": 0.05, \"gain\": 0.035, \"gain_within\": 0.012, "
         "\"won\": true}]}");
     page = page_of(&options);
-    static const char *const parts[] = {"How the model was found",
-                                        "&lt;b&gt; gained 2.0 points.",
-                                        "<b>a layer</b>, the winner",
-                                        "+3.5 <span class=\"quiet\">± 1.2</span>",
-                                        "classes that train</dt><dd>4</dd>",
-                                        "twice as many classes would likely bring little.",
-                                        "Gain by classes"};
+    static const char *const parts[] = {
+        "How the model was found",
+        "&lt;b&gt; gained 2.0 points.",
+        "<b>a layer</b>, the winner",
+        "+3.5 <span class=\"quiet\">± 1.2</span>",
+        "classes that train</dt><dd>4</dd>",
+        "left out: in the test, too</dt><dd>3</dd>",
+        "Photos that were left out</summary>\n<ul>\n<li>&lt;i&gt;.jpg twice</li>",
+        "only noted of the photos</summary>\n<ul>\n<li>b and c look alike</li>",
+        "twice as many classes would likely bring little.",
+        "Gain by classes"};
     for (size_t i = 0; i < N_ROWS(parts); i++) assert_holds(page, parts[i]);
     assert_lacks(page, "there twice");
     if (strstr(page, "a layer</b>") > strstr(page, "as it is")) fail_msg("the best way is not the first");

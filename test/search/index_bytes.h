@@ -1,7 +1,7 @@
 /* Any bytes as a file of an index: for the fuzz target and for the corpus in test/corpus/index.
  *
  * The first byte says what the rest is: m a manifest without its checksum, s the data of a segment, c the data of a file of changes,
- * r that of a list of moved or removed items, w a filter. The checksums are put right, or hardly anything would come further than them. */
+ * r that of a list of moved or removed items, u that of new values, w a filter. The checksums are put right, or hardly anything would come further than them. */
 #ifndef KITH_TEST_INDEX_BYTES_H
 #define KITH_TEST_INDEX_BYTES_H
 
@@ -16,6 +16,7 @@
 #include "search/files/manifest.h"
 #include "search/files/records.h"
 #include "search/files/segment.h"
+#include "search/files/updates.h"
 #include "search/filter.h"
 
 enum { INDEX_BYTES_DIM = 4, INDEX_BYTES_ROWS = 5 };
@@ -106,6 +107,23 @@ static inline kith_status index_bytes_records(const uint8_t *data, size_t n, kit
     return status;
 }
 
+static inline kith_status index_bytes_updates(const uint8_t *data, size_t n, kith_error *err) {
+    char path[64];
+    ki_blocks_seal seal;
+    ki_updates updates = {0};
+    const int fd = index_bytes_file(data, n, path, &seal);
+    if (fd < 0) return KITH_EIO;
+    const kith_status status =
+        ki_updates_read(path, seal, INDEX_BYTES_ROWS, index_bytes_types, 3, &updates, err);
+    for (int64_t i = 0; i < updates.n; i++) {
+        const ki_update *u = &updates.update[i];
+        if (ki_updates_find(&updates, u->column, u->id) != u) __builtin_trap();
+    }
+    ki_updates_release(&updates);
+    close(fd);
+    return status;
+}
+
 /* What is read must be printed and read again as the same. */
 static inline kith_status index_bytes_manifest(const uint8_t *data, size_t n, kith_error *err) {
     ki_buffer text = {0};
@@ -150,6 +168,7 @@ static inline kith_status index_bytes(const uint8_t *data, size_t n, kith_error 
     case 's': return index_bytes_segment(data + 1, n - 1, err);
     case 'c': return index_bytes_changes(data + 1, n - 1, err);
     case 'r': return index_bytes_records(data + 1, n - 1, err);
+    case 'u': return index_bytes_updates(data + 1, n - 1, err);
     case 'w': return index_bytes_filter(data + 1, n - 1, err);
     default: return ki_fail(err, KITH_EFORMAT, "not one of the files");
     }

@@ -300,6 +300,9 @@ static kith_status use(kith_error *err) {
                                 &n, err);
     if (status == KITH_OK) status = made_digest(index, &sum, err);
     if (status == KITH_OK) status = kith_index_restamp(index, 1, 7, 8, err);
+    if (status == KITH_OK)
+        status = kith_index_set(index, &(int64_t){1}, 1, (const char *const[]){"year"}, 1,
+                                &(kith_value){.type = KITH_VALUE_INT, .integer = 7}, err);
     if (status == KITH_OK) status = made_try_add(index, 3, 2, err);
     if (status == KITH_OK) status = kith_index_remove(index, &(int64_t){3}, 1, err);
     if (status == KITH_OK) status = kith_index_commit(index, NULL, err);

@@ -496,6 +496,8 @@ static kith_status work(const char *path, kith_error *err) {
     int64_t *gone = NULL, n_gone = 0, id = 5, bytes = 0, found = -1;
     kith_file_state file_state;
     const kith_file_stamp file = {"2015/picture-0.jpg", 1, 1};
+    const char *const labels[] = {"auk", NULL}, *const columns[] = {"place"};
+    const kith_value values[] = {{.type = KITH_VALUE_TEXT, .text = "Sylt"}, {0}};
     kith_status status = kith_index_open(path, KITH_INDEX_WRITE, &index, err);
     if (status == KITH_OK) status = made_digest(index, &digest, err);
     if (status == KITH_OK)
@@ -504,6 +506,8 @@ static kith_status work(const char *path, kith_error *err) {
     if (status == KITH_OK) status = kith_index_column_add(index, "extra", KITH_VALUE_TEXT, err);
     if (status == KITH_OK) status = kith_index_remove(index, &id, 1, err);
     if (status == KITH_OK) status = kith_index_restamp(index, 6, 7, 8, err);
+    if (status == KITH_OK) status = kith_index_label(index, (int64_t[]){6, 9}, 2, labels, err);
+    if (status == KITH_OK) status = kith_index_set(index, (int64_t[]){8, 9}, 2, columns, 1, values, err);
     if (status == KITH_OK) status = kith_index_note_set(index, "a", "b", err);
     if (status == KITH_OK) status = kith_index_commit(index, NULL, err);
     if (status == KITH_OK) status = kith_index_check(index, NULL, &bytes, err);

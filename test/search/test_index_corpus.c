@@ -55,14 +55,26 @@ static void make_corpus(void) {
     assert_ok(kith_index_move(index, 1, "moved.jpg", "heron", 4, 5, &err), &err);
     assert_ok(kith_index_move(index, 3, "other.jpg", NULL, 4, 5, &err), &err);
     assert_ok(kith_index_commit(index, NULL, &err), &err);
+    const char *const updated[] = {"year", "weight", "place"}, *const labels[] = {"auk", NULL};
+    const int64_t ids[] = {1, 3};
+    const kith_value values[] = {{.type = KITH_VALUE_INT, .integer = 1999},
+                                 {.type = KITH_VALUE_REAL, .real = 0.5},
+                                 {.type = KITH_VALUE_TEXT, .text = "Sylt"},
+                                 {0},
+                                 {0},
+                                 {0}};
+    assert_ok(kith_index_set(index, ids, 2, updated, 3, values, &err), &err);
+    assert_ok(kith_index_label(index, ids, 2, labels, &err), &err);
+    assert_ok(kith_index_commit(index, NULL, &err), &err);
     kith_index_free(index);
     static const struct {
         const char *file, *name;
         char kind;
     } files[] = {{"manifest.json", "ok_manifest", 'm'},
                  {"00000001.segment", "ok_segment", 's'},
-                 {"00000003.changes", "ok_changes", 'c'},
-                 {"00000004.moves", "ok_records", 'r'}};
+                 {"00000005.changes", "ok_changes", 'c'},
+                 {"00000004.moves", "ok_records", 'r'},
+                 {"00000006.updates", "ok_updates", 'u'}};
     for (size_t i = 0; i < N_ROWS(files); i++) {
         char path[8192], *bytes = NULL;
         size_t n = 0;

@@ -59,14 +59,22 @@ static int set_up(void **state) {
     assert_ok(kith_index_restamp(index, 5, 1, 2, &err), &err);
     assert_ok(kith_index_move(index, 6, "moved.jpg", "heron", 1, 2, &err), &err);
     assert_ok(kith_index_exclude(index, &(int64_t){8}, 1, &err), &err);
+    assert_ok(kith_index_set(index, (int64_t[]){5, 9}, 2, (const char *const[]){"year", "place"}, 2,
+                             (kith_value[]){{.type = KITH_VALUE_INT, .integer = 1900},
+                                            {.type = KITH_VALUE_TEXT, .text = "Sylt"},
+                                            {0},
+                                            {0}},
+                             &err),
+              &err);
     assert_ok(kith_index_note_set(index, "root", "photos", &err), &err);
     assert_ok(kith_index_commit(index, NULL, &err), &err);
     assert_int_equal(made_info(index).n_segments, 2);
     assert_ok(made_digest(index, &wanted, &err), &err);
     kith_index_free(index);
     read_files();
-    assert_int_equal(n_files,
-                     9); /* the manifest, two segments and their codes, the coder, changes, moves, excluded */
+    assert_int_equal(
+        n_files,
+        10); /* the manifest, two segments and their codes, the coder, changes, moves, updates, excluded */
     return 0;
 }
 
@@ -187,17 +195,17 @@ static void test_other_formats(void **state) {
         if (!strstr(files[i].path, "manifest.json")) continue;
         char *at = strstr(files[i].bytes, "\"kith_index\":");
         assert_non_null(at);
-        at += strcspn(at, "2");
+        at += strcspn(at, "4");
         *at = '7';
         put_back(&files[i], files[i].n);
         assert_int_equal(kith_index_open(folder, KITH_INDEX_READ, &index, &err), KITH_EUNSUPPORTED);
-        assert_non_null(strstr(err.message, "an index of format 7; this kith reads format 1 to 3"));
+        assert_non_null(strstr(err.message, "an index of format 7; this kith reads format 1 to 4"));
         assert_string_equal(err.hint, "open it with a newer kith, or make it again");
         *at = '0';
         put_back(&files[i], files[i].n);
         assert_int_equal(kith_index_open(folder, KITH_INDEX_WRITE, &index, &err), KITH_EUNSUPPORTED);
         assert_string_equal(err.hint, "make it again with this kith");
-        *at = '2';
+        *at = '4';
         put_back(&files[i], files[i].n);
     }
 }

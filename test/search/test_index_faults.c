@@ -15,6 +15,8 @@
 static kith_status change(const char *step, const char *path, kith_error *err) {
     kith_index *index = NULL;
     const int64_t ids[] = {1, 4, 1105, 30};
+    const char *const labels[] = {"labelled", NULL}, *const columns[] = {"place"};
+    const kith_value values[] = {{.type = KITH_VALUE_TEXT, .text = "Sylt"}, {0}, {0}};
     kith_status status = KITH_OK;
     if (strcmp(step, "create") == 0) {
         status = made_try_create(path, KITH_COSINE, &index, err);
@@ -28,6 +30,9 @@ static kith_status change(const char *step, const char *path, kith_error *err) {
             if (status == KITH_OK) status = kith_index_restamp(index, 7, 5, 6, err);
             if (status == KITH_OK) status = kith_index_move(index, 9, "moved", "to", 5, 6, err);
             if (status == KITH_OK) status = kith_index_move(index, 1109, "moved too", "to", 5, 6, err);
+            if (status == KITH_OK) status = kith_index_label(index, (int64_t[]){9, 14}, 2, labels, err);
+            if (status == KITH_OK)
+                status = kith_index_set(index, (int64_t[]){9, 1106, 1301}, 3, columns, 1, values, err);
             if (status == KITH_OK) status = kith_index_exclude(index, ids + 3, 1, err);
             if (status == KITH_OK) status = kith_index_note_set(index, "a", "b", err);
             if (status == KITH_OK) status = kith_index_commit(index, NULL, err);
@@ -63,6 +68,10 @@ static void prepare(const char *step) {
     assert_ok(kith_index_remove(index, ids, 3, &err), &err);
     assert_ok(kith_index_move(index, 12, "moved before", "to", 5, 6, &err), &err);
     assert_ok(kith_index_exclude(index, &(int64_t){31}, 1, &err), &err);
+    assert_ok(kith_index_label(index, (int64_t[]){12, 13}, 2, (const char *const[]){"a", "b"}, &err), &err);
+    assert_ok(kith_index_set(index, (int64_t[]){15}, 1, (const char *const[]){"weight"}, 1,
+                             &(kith_value){.type = KITH_VALUE_REAL, .real = -0.0}, &err),
+              &err);
     assert_ok(kith_index_commit(index, NULL, &err), &err);
     kith_index_free(index);
 }

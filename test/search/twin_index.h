@@ -67,6 +67,26 @@ static inline void assert_same_search(const twins *t, const kith_search_options 
     kith_hits_release(&b);
 }
 
+/* Labels and values: of items that were moved, just added, named twice; and a move after a label. */
+static inline void set_values(kith_index *index) {
+    kith_error err;
+    const char *const columns[] = {"depth", "place", "year"}, *const labels[] = {"Möwe", NULL, "x", "y"};
+    const int64_t ids[] = {6, N_TWIN + 3, 8, 6}, gone[] = {9, 3};
+    kith_value values[12] = {{.type = KITH_VALUE_REAL, .real = -0.0},
+                             {.type = KITH_VALUE_TEXT, .text = "a 'quoted' \"place\" \\ {} null"},
+                             {0},
+                             {.type = KITH_VALUE_REAL, .real = 0.1},
+                             {0},
+                             {.type = KITH_VALUE_INT, .integer = 9007199254740993}};
+    values[11] = (kith_value){.type = KITH_VALUE_INT, .integer = -7};
+    assert_ok(kith_index_set(index, ids, 4, columns, 3, values, &err), &err);
+    assert_ok(kith_index_label(index, ids, 4, labels, &err), &err);
+    assert_ok(kith_index_move(index, 8, "eight.jpg", "after", 1, 2, &err), &err);
+    assert_int_equal(kith_index_set(index, gone, 2, columns, 1, (kith_value[2]){{0}}, &err), KITH_ENOTFOUND);
+    assert_non_null(strstr(err.message, "3"));
+    assert_int_equal(kith_index_label(index, gone, 2, labels, &err), KITH_ENOTFOUND);
+}
+
 /* After additions, removals, new dates and paths and a new column, of twins with N_TWIN rows: what is known of items, vectors, hits
  * and scores. */
 static inline void check_changes(const twins *t, kith_metric metric) {
@@ -83,6 +103,7 @@ static inline void check_changes(const twins *t, kith_metric metric) {
         assert_ok(kith_index_note_set(both[i], "folder", "Möwen's", &err), &err);
         made_add(both[i], N_TWIN, 20);
         assert_ok(kith_index_column_add(both[i], "depth", KITH_VALUE_REAL, &err), &err);
+        set_values(both[i]);
         commit(both[i]);
         assert_int_equal(made_info(both[i]).n_items, N_TWIN + 15);
         assert_int_equal(made_info(both[i]).n_excluded, 2);
@@ -193,6 +214,25 @@ static const char *const twin_filters[] = {
     "place = '{1,2}'",
 };
 
+static inline void assert_same_facets(const twins *t, const char *column, const char *where, int64_t most) {
+    kith_error err;
+    kith_facets f[2];
+    kith_index *both[] = {t->here, t->there};
+    for (int i = 0; i < 2; i++) {
+        const kith_status status = kith_index_facets(both[i], column, where, most, &f[i], &err);
+        if (status != KITH_OK) fail_msg("facets of %s where %s: %s", column, where, err.message);
+    }
+    assert_int_equal(f[0].n_values, f[1].n_values);
+    assert_int_equal(f[0].n_allowed, f[1].n_allowed);
+    assert_int_equal(f[0].n_items, f[1].n_items);
+    for (int64_t k = 0; k < f[0].n_values; k++) {
+        const kith_facet_value *a = &f[0].values[k], *b = &f[1].values[k];
+        assert_true(a->n == b->n && a->low == b->low && a->high == b->high);
+        if (a->text) assert_string_equal(a->text, b->text);
+    }
+    for (int i = 0; i < 2; i++) kith_facets_release(&f[i]);
+}
+
 /* Both find the same items; and what was meant as SQL is only text. */
 static inline void check_filters(const twins *t) {
     kith_error err;
@@ -206,6 +246,8 @@ static inline void check_filters(const twins *t) {
             fail_msg("%s: %lld in the folder, %lld there", twin_filters[i], (long long)n_a, (long long)n_b);
         kith_ids_free(a);
         kith_ids_free(b);
+        assert_same_facets(t, i % 2 ? "weight" : "place", twin_filters[i], 5);
+        assert_same_facets(t, i % 2 ? "label" : "year", twin_filters[i], 5);
         if (i % 5 > 0) continue;
         KITH_OPTIONS(kith_search_options, options);
         options.where = twin_filters[i];

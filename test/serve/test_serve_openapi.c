@@ -27,10 +27,12 @@ static int set_up(void **state) {
     (void)state;
     char output[4096];
     served_make();
-    const int status = testing_run(output, sizeof output,
-                                   "cd '%s' && cp photos/glyph00001/00001.png photos/glyph00001/twice.png && "
-                                   "%s index p.kith --sync",
-                                   testing_folder(), testing_program());
+    const int status =
+        testing_run(output, sizeof output,
+                    "cd '%s' && cp photos/glyph00001/00001.png photos/glyph00001/twice.png && "
+                    "%s synth many --classes 24 --images 12 --size 32 && "
+                    "%s index many -o many.kith --model m.safetensors && %s index p.kith --sync",
+                    testing_folder(), testing_program(), testing_program(), testing_program());
     if (status != 0) fail_msg("%s", output);
     const ki_serve_options o = served_options();
     server = served_start(&o, &port);
@@ -264,9 +266,28 @@ static void test_answers(void **state) {
     assert_described(http_post_json(port, "/api/v1/search", "{}"), 400, "~api~v1~search/post");
     assert_described(http_post_json(port, "/api/v1/explain", "{\"images\": [{\"id\": 3}], \"hit\": 4}"), 200,
                      "~api~v1~explain/post");
+    assert_described(http_post_json(port, "/api/v1/identify", "{\"images\": [{\"id\": 3}]}"), 404,
+                     "~api~v1~identify/post");
     const ki_value *same =
         assert_described(http_get(port, "/api/v1/duplicates"), 200, "~api~v1~duplicates/get");
     assert_true(at(same, "groups")->n_items > 0);
+}
+
+/* An index with labels enough for names. */
+static void test_names(void **state) {
+    (void)state;
+    static char path[1200];
+    int many_port = 0;
+    ki_serve_options o = served_options();
+    snprintf(path, sizeof path, "%s/many.kith", testing_folder());
+    o.index = path;
+    ki_server *many = served_start(&o, &many_port);
+    const ki_value *who =
+        assert_described(http_post_json(many_port, "/api/v1/identify",
+                                        "{\"images\": [{\"id\": 3}], \"error\": 0.4, \"k\": 3}"),
+                         200, "~api~v1~identify/post");
+    assert_int_equal(at(who, "candidates")->n_items, 3);
+    ki_server_free(many);
 }
 
 /* Words of an enum that an answer takes from the library: those of the index here are but one each. */
@@ -295,6 +316,7 @@ int main(void) {
         cmocka_unit_test(test_every_route),
         cmocka_unit_test(test_misspelt_keys),
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -330,8 +330,9 @@ static void test_fifty_queries(void **state) {
 /* A hit has these fields, in this order. */
 static void test_the_fields_of_a_hit(void **state) {
     (void)state;
-    static const char *const fields[] = {"id",     "score", "false_match_rate", "label", "path",
-                                         "values", "image"};
+    static const char *const fields[] = {
+        "id",    "score", "false_match_rate", "error_rate", "error_rate_interval",
+        "label", "path",  "values",           "image"};
     const query q = {TABLE, {0}, "{\"images\": [{\"id\": 7}], \"k\": 1}", ""};
     ki_arena arena = {0};
     http_answer a = ask_server(&q);

@@ -157,9 +157,9 @@ static void test_left_out(void **state) {
                          lines_of("faulty-run/photos.csv", "again.png") +
                          lines_of("faulty-run/photos.csv", "also.png"),
                      0);
-    static const char *const notes[] = {"left out: 2 photos that cannot be read, the first ",
-                                        "left out: 1 photo that is there twice\n",
-                                        "left out: 2 photos that are in two classes"};
+    static const char *const notes[] = {
+        "left out: 2 photos that cannot be read, the first ",
+        "left out: 1 photo that is there twice: ", "left out: 2 photos that are in two classes"};
     for (size_t i = 0; i < N_ROWS(notes); i++) {
         if (!strstr(w.text, notes[i])) fail_msg("no '%s' in: %s", notes[i], w.text);
     }

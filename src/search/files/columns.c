@@ -31,7 +31,9 @@ static kith_status read_column(ki_columns *c, int64_t segment, int64_t column, k
     const ki_snapshot *s = c->snapshot;
     kith_status status = ki_segment_column(&s->segments[segment], column, cells, err);
     if (status == KITH_OK) {
-        status = ki_records_apply(&s->moves, column, s->ids + s->first[segment], cells, err);
+        const int64_t *ids = s->ids + s->first[segment];
+        status = ki_records_apply(&s->moves, column, ids, cells, err);
+        if (status == KITH_OK) status = ki_updates_apply(&s->updates, column, ids, cells, err);
         if (status != KITH_OK) ki_cells_release(cells);
     }
     if (status == KITH_OK)

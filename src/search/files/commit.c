@@ -22,6 +22,7 @@ typedef struct commit {
     ki_stamp *stamps;   /* those of `now` and the pending ones, by row, one for each row */
     int64_t n_stamps;
     ki_records moves;   /* the same of paths and labels; later those of rows that stay in their segments */
+    ki_updates updates; /* the same of values */
     ki_changes changes; /* to be */
     ki_manifest_segment *segments; /* to be */
     int64_t n_segments;
@@ -58,7 +59,7 @@ static kith_status join_stamps(commit *c, kith_error *err) {
     return KITH_OK;
 }
 
-/* ---- moves ---- */
+/* ---- moves and new values ---- */
 
 static kith_status join_moves(commit *c, kith_error *err) {
     const ki_writer *s = c->writer;
@@ -70,6 +71,18 @@ static kith_status join_moves(commit *c, kith_error *err) {
         }
     }
     return ki_records_order(&c->moves, err);
+}
+
+static kith_status join_updates(commit *c, kith_error *err) {
+    const ki_writer *s = c->writer;
+    const ki_updates *from[] = {&s->now->updates, &s->updated};
+    for (int k = 0; k < 2; k++) {
+        for (int64_t i = 0; i < from[k]->n; i++) {
+            const ki_update *update = &from[k]->update[i];
+            if (ki_writer_row(s, update->id) >= 0) KI_TRY(ki_updates_add(&c->updates, update, true, err));
+        }
+    }
+    return ki_updates_order(&c->updates, err);
 }
 
 /* Those of merged rows are in their segment by now. */
@@ -90,6 +103,20 @@ static kith_status write_moves(commit *c, kith_error *err) {
     return KITH_OK;
 }
 
+static kith_status write_updates(commit *c, kith_error *err) {
+    ki_writer *s = c->writer;
+    if (c->n_kept < s->now->manifest.n_segments) ki_updates_cut(&c->updates, s->now->ids[c->kept_rows]);
+    if (s->updated.n == 0 && c->updates.n == s->now->updates.n) return KITH_OK;
+    s->next.updates = (ki_manifest_file){0};
+    if (c->updates.n == 0) return KITH_OK;
+    ki_path path;
+    const int64_t number = s->next.next_file++;
+    KI_TRY(ki_files_path(s->now->folder, number, KI_KIND_UPDATES, &path, err));
+    KI_TRY(ki_updates_write(&c->updates, path.s, &s->next.updates.seal, err));
+    s->next.updates.number = number;
+    return KITH_OK;
+}
+
 /* ---- segments ---- */
 
 /* How many segments stay as they are. */
@@ -98,8 +125,8 @@ static void choose(commit *c, bool compact) {
     const int64_t n = now->manifest.n_segments;
     int64_t rows = c->pending.n, kept = n;
     if (compact) {
-        const bool is_compact =
-            n <= 1 && rows == 0 && c->writer->n_removed == 0 && now->n_live == now->n_rows && c->moves.n == 0;
+        const bool is_compact = n <= 1 && rows == 0 && c->writer->n_removed == 0 &&
+                                now->n_live == now->n_rows && c->moves.n == 0 && c->updates.n == 0;
         kept = is_compact ? n : 0;
     } else if (rows > 0) {
         while (kept > 0 && now->segments[kept - 1].n <= (rows > SMALL ? rows : SMALL) &&
@@ -157,8 +184,8 @@ static kith_status merge_rest(commit *c, ki_manifest_segment *ret_merged, kith_e
     }
     *ret_merged = (ki_manifest_segment){.rows = {.number = s->next.next_file++}};
     KI_CHECK(ki_files_path(s->now->folder, ret_merged->rows.number, KI_KIND_SEGMENT, &path, err));
-    KI_CHECK(ki_segments_merge(from, n_from, s->alive, c->kept_rows, stamps, n_stamps, &c->moves, path.s,
-                               &s->next, c->hook->tally, ret_merged, err));
+    KI_CHECK(ki_segments_merge(from, n_from, s->alive, c->kept_rows, stamps, n_stamps, &c->moves, &c->updates,
+                               path.s, &s->next, c->hook->tally, ret_merged, err));
 done:
     ki_free(stamps);
     ki_free(from);
@@ -236,12 +263,14 @@ static kith_status write_all(commit *c, bool compact, kith_error *err) {
     KI_TRY(finish_pending(c, err));
     KI_TRY(join_stamps(c, err));
     KI_TRY(join_moves(c, err));
+    KI_TRY(join_updates(c, err));
     choose(c, compact);
     expect(c, compact);
     KI_TRY(list_segments(c, err));
     KI_TRY(list_changes(c, err));
     KI_TRY(write_changes(c, err));
     KI_TRY(write_moves(c, err));
+    KI_TRY(write_updates(c, err));
     KI_TRY(ki_writer_write_excluded(s, err));
     s->next.segments = c->segments;
     s->next.n_segments = c->n_segments;
@@ -278,6 +307,7 @@ done:
     ki_segment_close(&c.pending);
     ki_changes_release(&c.changes);
     ki_records_release(&c.moves);
+    ki_updates_release(&c.updates);
     ki_free(c.stamps);
     ki_free(c.segments);
     return status;

@@ -180,6 +180,7 @@ static kith_status get_all(const reader *r, const ki_value *root) {
     KI_TRY(get_calibration(r, root));
     KI_TRY(get_file(r, root, "changes", &m->changes));
     KI_TRY(get_file(r, root, "moves", &m->moves));
+    KI_TRY(get_file(r, root, "updates", &m->updates));
     KI_TRY(get_file(r, root, "excluded", &m->excluded));
     if (ki_value_get(root, "n_excluded"))
         KI_TRY(get_int(r, root, "n_excluded", 0, KI_MOST_ROWS, &m->n_excluded));

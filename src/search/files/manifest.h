@@ -10,8 +10,14 @@
 #include "search/files/blocks.h"
 
 /* Format 2 has lists of moved and removed items beside format 1, and is written where there are any: an older kith would lose them. So is format 3,
- * which has codes of the first values of vectors. */
-enum { KI_INDEX_FORMAT = 3, KI_INDEX_FORMAT_MOVES = 2, KI_INDEX_FORMAT_FIRST = 1 };
+ * which has codes of the first values of vectors, and format 4, which has values that have changed. */
+enum {
+    KI_INDEX_FORMAT = 4,
+    KI_INDEX_FORMAT_UPDATES = 4,
+    KI_INDEX_FORMAT_START = 3,
+    KI_INDEX_FORMAT_MOVES = 2,
+    KI_INDEX_FORMAT_FIRST = 1
+};
 #define KI_MANIFEST_NAME "manifest.json"
 
 /* A file of the folder: its name is its number and what it holds. Number 0: there is none. */
@@ -56,6 +62,7 @@ typedef struct ki_manifest {
     ki_manifest_file changes;
     ki_manifest_file
         moves; /* paths and labels that have changed since their segments were written (records.h) */
+    ki_manifest_file updates;  /* values and labels that have (updates.h) */
     ki_manifest_file excluded; /* items that were removed by hand; a server keeps them in a table */
     int64_t n_excluded;
     int64_t exact_numbers; /* rows times dim up to which there are no codes */

@@ -14,7 +14,8 @@ void ki_manifest_release(ki_manifest *m) {
 }
 
 int64_t ki_manifest_format(const ki_manifest *m) {
-    if (m->first > 0) return KI_INDEX_FORMAT;
+    if (m->updates.number) return KI_INDEX_FORMAT_UPDATES;
+    if (m->first > 0) return KI_INDEX_FORMAT_START;
     return m->moves.number || m->n_excluded > 0 ? KI_INDEX_FORMAT_MOVES : KI_INDEX_FORMAT_FIRST;
 }
 
@@ -106,6 +107,7 @@ static void put_all(kith_json *json, const ki_manifest *m) {
     if (m->calibration) put_calibration(json, m->calibration);
     put_file(json, "changes", &m->changes);
     put_file(json, "moves", &m->moves);
+    put_file(json, "updates", &m->updates);
     put_file(json, "excluded", &m->excluded);
     if (m->n_excluded > 0) put_int(json, "n_excluded", m->n_excluded);
     put_file(json, "coder", &m->coder);

@@ -12,6 +12,7 @@ typedef struct merge {
     const uint64_t *alive;
     int64_t first_bit;
     const ki_records *moves;
+    const ki_updates *updates;
     ki_segment_writer writer;
     float *piece;
     int64_t piece_rows;
@@ -33,14 +34,15 @@ static kith_status copy_vectors(merge *m, const ki_segment *s, int64_t first, ki
     return KITH_OK;
 }
 
-/* A column of a segment, with what has moved. */
+/* A column of a segment, with what has changed. */
 static kith_status read_column(const merge *m, const ki_segment *s, int64_t column, ki_cells *ret_cells,
                                kith_error *err) {
     ki_cells ids = {0};
-    KI_TRY(ki_segment_column(s, column, ret_cells, err));
-    if (m->moves->n == 0) return KITH_OK;
+    KI_TRY(ki_segment_column_of(s, column, m->writer.columns[column].type, ret_cells, err));
+    if (m->moves->n == 0 && m->updates->n == 0) return KITH_OK;
     kith_status status = ki_segment_column(s, KI_COLUMN_ID, &ids, err);
     if (status == KITH_OK) status = ki_records_apply(m->moves, column, ids.integer, ret_cells, err);
+    if (status == KITH_OK) status = ki_updates_apply(m->updates, column, ids.integer, ret_cells, err);
     ki_cells_release(&ids);
     return status;
 }
@@ -70,14 +72,16 @@ done:
 
 kith_status ki_segments_merge(const ki_segment *const *segments, int64_t n_segments, const uint64_t *alive,
                               int64_t first_bit, const ki_stamp *stamps, int64_t n_stamps,
-                              const ki_records *moves, const char *path, const ki_manifest *manifest,
-                              ki_tally *tally, ki_manifest_segment *ret_merged, kith_error *err) {
+                              const ki_records *moves, const ki_updates *updates, const char *path,
+                              const ki_manifest *manifest, ki_tally *tally, ki_manifest_segment *ret_merged,
+                              kith_error *err) {
     kith_status status = KITH_OK;
     merge m = {.segments = segments,
                .n_segments = n_segments,
                .alive = alive,
                .first_bit = first_bit,
-               .moves = moves};
+               .moves = moves,
+               .updates = updates};
     const int64_t row_bytes = manifest->dim * (int64_t)sizeof *m.piece;
     m.piece_rows = row_bytes < PIECE_BYTES ? PIECE_BYTES / row_bytes : 1;
     KI_CHECK(ki_alloc_or(&m.piece, (size_t)m.piece_rows, (size_t)row_bytes, "rows", err));

@@ -121,8 +121,13 @@ static kith_status no_values(const ki_segment *s, ki_cells *c, kith_error *err) 
 }
 
 kith_status ki_segment_column(const ki_segment *s, int64_t column, ki_cells *ret_cells, kith_error *err) {
+    return ki_segment_column_of(s, column, ki_column_type(column, s->types), ret_cells, err);
+}
+
+kith_status ki_segment_column_of(const ki_segment *s, int64_t column, kith_value_type type,
+                                 ki_cells *ret_cells, kith_error *err) {
     kith_status status = KITH_OK;
-    ki_cells c = {.type = ki_column_type(column, s->types)};
+    ki_cells c = {.type = type};
     const size_t n = (size_t)s->n;
     if (column >= s->n_entries) {
         KI_CHECK(no_values(s, &c, err));

@@ -79,6 +79,9 @@ const float *ki_segment_kept_row(const ki_segment *segment, int64_t row);
 /* A whole column; rows have no values when the segment is older than the column. The caller releases it. */
 kith_status ki_segment_column(const ki_segment *segment, int64_t column, ki_cells *ret_cells,
                               kith_error *err);
+/* The same where the column may be newer than the types that the segment was opened with. */
+kith_status ki_segment_column_of(const ki_segment *segment, int64_t column, kith_value_type type,
+                                 ki_cells *ret_cells, kith_error *err);
 /* One value of a column. Text is a new string, given back with ki_free. */
 kith_status ki_segment_cell(const ki_segment *segment, int64_t column, int64_t row, kith_value *ret_value,
                             kith_error *err);

@@ -47,6 +47,7 @@ void ki_snapshot_free(ki_snapshot *s) {
     ki_free(s->folder);
     ki_changes_release(&s->changes);
     ki_records_release(&s->moves);
+    ki_updates_release(&s->updates);
     ki_manifest_release(&s->manifest);
     ki_free(s);
 }
@@ -110,6 +111,14 @@ static kith_status read_records(const ki_snapshot *s, const ki_manifest_file *fi
     return ki_records_read(path.s, file->seal, s->manifest.next_id, ret_records, err);
 }
 
+static kith_status read_updates(const ki_snapshot *s, ki_updates *ret_updates, kith_error *err) {
+    const ki_manifest *m = &s->manifest;
+    if (!m->updates.number) return KITH_OK;
+    ki_path path;
+    KI_TRY(ki_files_path(s->folder, m->updates.number, KI_KIND_UPDATES, &path, err));
+    return ki_updates_read(path.s, m->updates.seal, m->next_id, m->types, m->n_columns, ret_updates, err);
+}
+
 kith_status ki_snapshot_excluded(const ki_snapshot *s, ki_records *ret_excluded, kith_error *err) {
     return read_records(s, &s->manifest.excluded, KI_KIND_EXCLUDED, ret_excluded, err);
 }
@@ -147,6 +156,7 @@ static kith_status open_files(const char *folder, ki_manifest *manifest, ki_snap
     KI_CHECK(read_ids(s, err));
     KI_CHECK(read_changes(s, err));
     KI_CHECK(read_records(s, &s->manifest.moves, KI_KIND_MOVES, &s->moves, err));
+    KI_CHECK(read_updates(s, &s->updates, err));
     KI_CHECK(open_codes(s, err));
     *ret_snapshot = s;
     s = NULL;
@@ -279,6 +289,12 @@ kith_status ki_snapshot_cell(const ki_snapshot *s, int64_t column, int64_t row, 
                                   .integer = column == KI_COLUMN_BYTES ? stamp->bytes : stamp->mtime_ns};
         return KITH_OK;
     }
+    const ki_update *update = ki_updates_find(&s->updates, column, s->ids[row]);
+    if (update && update->value.type == KITH_VALUE_TEXT) return copy_text(update->value.text, ret_value, err);
+    if (update) {
+        *ret_value = update->value;
+        return KITH_OK;
+    }
     const bool may_move = column == KI_COLUMN_PATH || column == KI_COLUMN_LABEL;
     const ki_file_record *move = may_move ? ki_records_find(&s->moves, s->ids[row]) : NULL;
     if (move) return copy_text(column == KI_COLUMN_PATH ? move->path : move->label, ret_value, err);
@@ -292,7 +308,8 @@ static int64_t file_bytes(const ki_manifest_file *file) {
 
 int64_t ki_snapshot_file_bytes(const ki_snapshot *s) {
     int64_t bytes = file_bytes(&s->manifest.changes) + file_bytes(&s->manifest.coder) +
-                    file_bytes(&s->manifest.moves) + file_bytes(&s->manifest.excluded);
+                    file_bytes(&s->manifest.moves) + file_bytes(&s->manifest.updates) +
+                    file_bytes(&s->manifest.excluded);
     for (int64_t i = 0; i < s->manifest.n_segments; i++)
         bytes += file_bytes(&s->manifest.segments[i].rows) + file_bytes(&s->manifest.segments[i].codes);
     return bytes;

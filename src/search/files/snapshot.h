@@ -7,6 +7,7 @@
 #include "search/files/manifest.h"
 #include "search/files/records.h"
 #include "search/files/segment.h"
+#include "search/files/updates.h"
 
 /* Nothing in it changes but what is kept in memory of it: any number of threads may read. */
 typedef struct ki_snapshot {
@@ -20,8 +21,9 @@ typedef struct ki_snapshot {
     uint64_t *alive; /* bit row % 64 of word row / 64: not removed. Bits beyond n_rows are 0 */
     int64_t *ids;    /* [n_rows], ascending */
     ki_changes changes;
-    ki_records moves; /* paths and labels as they are now */
-    ki_keep keep;     /* of the segments' blocks, after ki_snapshot_keep */
+    ki_records moves;   /* paths and labels as they are now */
+    ki_updates updates; /* the same of values, and of labels once more: these count */
+    ki_keep keep;       /* of the segments' blocks, after ki_snapshot_keep */
 } ki_snapshot;
 
 /* "FOLDER/00000007.segment" */
@@ -30,6 +32,7 @@ kith_status ki_files_path(const char *folder, int64_t number, const char *kind, 
 #define KI_KIND_SEGMENT "segment"
 #define KI_KIND_CHANGES "changes"
 #define KI_KIND_MOVES "moves"
+#define KI_KIND_UPDATES "updates"
 #define KI_KIND_EXCLUDED "excluded"
 #define KI_KIND_CODES "codes"
 #define KI_KIND_CODER "coder"

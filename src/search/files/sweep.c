@@ -12,7 +12,7 @@
 
 static bool is_named(const ki_manifest *m, int64_t number) {
     if (number == m->changes.number || number == m->coder.number || number == m->moves.number ||
-        number == m->excluded.number)
+        number == m->updates.number || number == m->excluded.number)
         return true;
     for (int64_t i = 0; i < m->n_segments; i++) {
         if (number == m->segments[i].rows.number || number == m->segments[i].codes.number) return true;
@@ -22,8 +22,8 @@ static bool is_named(const ki_manifest *m, int64_t number) {
 
 /* A file that a writer has made: its number, else 0. */
 static int64_t number_of(const char *name) {
-    static const char *const kinds[] = {KI_KIND_SEGMENT, KI_KIND_CHANGES, KI_KIND_CODES,
-                                        KI_KIND_CODER,   KI_KIND_MOVES,   KI_KIND_EXCLUDED};
+    static const char *const kinds[] = {KI_KIND_SEGMENT, KI_KIND_CHANGES, KI_KIND_CODES,   KI_KIND_CODER,
+                                        KI_KIND_MOVES,   KI_KIND_UPDATES, KI_KIND_EXCLUDED};
     long long number = 0;
     int end = 0;
     if (strspn(name, "0123456789") < 8 || sscanf(name, "%lld.%n", &number, &end) != 1 || end == 0) return 0;

@@ -88,6 +88,7 @@ kith_status ki_writer_begin(ki_writer *s, kith_error *err) {
     s->alive = NULL;
     s->n_stamps = 0;
     ki_records_release(&s->moved);
+    ki_updates_release(&s->updated);
     ki_records_release(&s->excluded);
     s->n_removed = 0;
     s->is_changed = false;
@@ -124,6 +125,7 @@ void ki_writer_free(ki_writer *s) {
     ki_free(s->alive);
     ki_free(s->stamps);
     ki_records_release(&s->moved);
+    ki_updates_release(&s->updated);
     ki_records_release(&s->excluded);
     ki_snapshot_free(s->now);
     if (s->lock >= 0) close(s->lock);
@@ -216,8 +218,27 @@ kith_status ki_writer_stamp(ki_writer *s, const ki_stamp *stamp, kith_error *err
 }
 
 kith_status ki_writer_move(ki_writer *s, const ki_file_record *move, kith_error *err) {
+    const ki_update label = {move->id, KI_COLUMN_LABEL, ki_text_value(move->label)};
     s->is_changed = true;
-    return ki_records_add(&s->moved, move, false, err);
+    KI_TRY(ki_records_add(&s->moved, move, false, err));
+    if (s->updated.n == 0 && !ki_updates_find(&s->now->updates, KI_COLUMN_LABEL, move->id)) return KITH_OK;
+    /* A label that was given before does not count any more. */
+    const kith_status status = ki_updates_add(&s->updated, &label, false, err);
+    if (status != KITH_OK) s->moved.n--;
+    return status;
+}
+
+kith_status ki_writer_update(ki_writer *s, const ki_new_values *v, kith_error *err) {
+    const int64_t before = s->updated.n;
+    for (int64_t i = 0; i < v->n * v->n_columns; i++) {
+        const ki_update update = {v->ids[i / v->n_columns], v->columns[i % v->n_columns], v->values[i]};
+        const kith_status status = ki_updates_add(&s->updated, &update, false, err);
+        if (status == KITH_OK) continue;
+        s->updated.n = before;
+        return status;
+    }
+    s->is_changed |= s->updated.n > before;
+    return KITH_OK;
 }
 
 kith_status ki_writer_exclude(ki_writer *s, const ki_file_record *file, kith_error *err) {

@@ -21,6 +21,7 @@ typedef struct ki_writer {
     ki_stamp *stamps;         /* pending, by when they came */
     size_t n_stamps, stamp_capacity;
     ki_records moved, excluded; /* pending, by when they came */
+    ki_updates updated;         /* the same */
     int64_t large_rows;         /* segments from this size on are merged on demand only */
     bool is_changed;            /* something is pending */
     bool is_broken;             /* a commit or an addition failed: only free it */
@@ -52,6 +53,8 @@ void ki_writer_remove(ki_writer *writer, int64_t row);
 kith_status ki_writer_stamp(ki_writer *writer, const ki_stamp *stamp, kith_error *err);
 /* The item of the id has another path and label. */
 kith_status ki_writer_move(ki_writer *writer, const ki_file_record *move, kith_error *err);
+/* Values are new; all of them or, after a failure, none. */
+kith_status ki_writer_update(ki_writer *writer, const ki_new_values *values, kith_error *err);
 /* A file that was removed by hand: its item's id, path and hash. */
 kith_status ki_writer_exclude(ki_writer *writer, const ki_file_record *file, kith_error *err);
 /* Removes a row by hand: its file is excluded from now on, where it has a path. */
@@ -68,11 +71,12 @@ kith_status ki_writer_commit(ki_writer *writer, bool compact, const ki_writer_ho
 /* The list of excluded files as it will be, for the next manifest: without those that the pending rows have added again. */
 kith_status ki_writer_write_excluded(ki_writer *writer, kith_error *err);
 
-/* A segment from several (merge.c): the rows of `segments` that are alive, in order, with these stamps and moves. alive and stamps count
+/* A segment from several (merge.c): the rows of `segments` that are alive, in order, with these stamps, moves and updates. alive and stamps count
  * rows from the first of the segments. tally may be NULL. */
 kith_status ki_segments_merge(const ki_segment *const *segments, int64_t n_segments, const uint64_t *alive,
                               int64_t first_bit, const ki_stamp *stamps, int64_t n_stamps,
-                              const ki_records *moves, const char *path, const ki_manifest *manifest,
-                              ki_tally *tally, ki_manifest_segment *ret_merged, kith_error *err);
+                              const ki_records *moves, const ki_updates *updates, const char *path,
+                              const ki_manifest *manifest, ki_tally *tally, ki_manifest_segment *ret_merged,
+                              kith_error *err);
 
 #endif

@@ -29,6 +29,7 @@ kith_status ki_local_remove(ki_store *store, const int64_t *ids, int64_t n, bool
 kith_status ki_local_move(ki_store *store, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
                           kith_error *err);
 kith_status ki_local_restamp(ki_store *store, int64_t id, int64_t bytes, int64_t mtime_ns, kith_error *err);
+kith_status ki_local_set(ki_store *store, const ki_new_values *values, kith_error *err);
 kith_status ki_local_exclude_file(ki_store *store, const ki_file_record *file, kith_error *err);
 kith_status ki_local_column_add(ki_store *store, const char *name, kith_value_type type, kith_error *err);
 kith_status ki_local_commit(ki_store *store, bool compact, ki_tally *tally, kith_error *err);
@@ -37,6 +38,8 @@ kith_status ki_local_commit(ki_store *store, bool compact, ki_tally *tally, kith
 kith_status ki_local_excluded(ki_store *store, ki_records *ret_excluded, kith_error *err);
 kith_status ki_local_ids(ki_store *store, const ki_where *where, int64_t **ret_ids, int64_t *ret_n,
                          kith_error *err);
+kith_status ki_local_count(ki_store *store, const ki_where *where, int64_t column, ki_count_fn *fn,
+                           void *user, int64_t *ret_n_allowed, kith_error *err);
 kith_status ki_local_item(ki_store *store, int64_t id, kith_value *ret_cells, kith_error *err);
 kith_status ki_local_vectors(ki_store *store, const int64_t *ids, int64_t n, float *ret_rows,
                              kith_error *err);

@@ -31,6 +31,44 @@ done:
     return status;
 }
 
+/* A text is told once for a segment. */
+static kith_status count_texts(const ki_cells *c, const uint64_t *bits, int64_t first, ki_count_fn *fn,
+                               void *user, kith_error *err) {
+    kith_status status = KITH_OK;
+    int64_t *n = NULL;
+    KI_TRY(ki_zalloc_or(&n, (size_t)c->n_texts + 1, sizeof *n, "counts", err));
+    for (int64_t i = 0; i < c->n; i++) n[c->code[i]] += ki_bit(bits, first + i);
+    for (int64_t i = 0; i < c->n_texts && status == KITH_OK; i++) {
+        const kith_value value = ki_text_value(ki_cells_text(c, i));
+        if (n[i + 1] > 0) status = fn(user, &value, n[i + 1], err);
+    }
+    ki_free(n);
+    return status;
+}
+
+kith_status ki_local_count(ki_store *store, const ki_where *where, int64_t column, ki_count_fn *fn,
+                           void *user, int64_t *ret_n_allowed, kith_error *err) {
+    kith_status status = KITH_OK;
+    ki_view *view = ki_local_of(store)->view;
+    const ki_snapshot *s = view->snapshot;
+    ki_allowed allowed = {0};
+    KI_CHECK(ki_view_allowed(view, where, &allowed, err));
+    for (int64_t i = 0; i < s->manifest.n_segments; i++) {
+        const ki_cells *c = NULL;
+        KI_CHECK(ki_columns_get(&view->columns, i, column, &c, err));
+        if (c->type == KITH_VALUE_TEXT) KI_CHECK(count_texts(c, allowed.bits, s->first[i], fn, user, err));
+        for (int64_t j = 0; c->type != KITH_VALUE_TEXT && j < c->n; j++) {
+            const kith_value value = ki_cells_get(c, j);
+            if (value.type != KITH_VALUE_NONE && ki_bit(allowed.bits, s->first[i] + j))
+                KI_CHECK(fn(user, &value, 1, err));
+        }
+    }
+    *ret_n_allowed = allowed.n;
+done:
+    ki_free(allowed.own);
+    return status;
+}
+
 kith_status ki_local_item(ki_store *store, int64_t id, kith_value *ret_cells, kith_error *err) {
     const ki_snapshot *s = snapshot_of(store);
     int64_t row = 0;

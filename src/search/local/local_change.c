@@ -48,6 +48,14 @@ kith_status ki_local_move(ki_store *store, const ki_file_record *move, int64_t b
     return ki_local_restamp(store, move->id, bytes, mtime_ns, err);
 }
 
+kith_status ki_local_set(ki_store *store, const ki_new_values *values, kith_error *err) {
+    ki_local *l = ki_local_of(store);
+    for (int64_t i = 0; i < values->n; i++) {
+        if (ki_writer_row(l->writer, values->ids[i]) < 0) return ki_store_fail_id(store, values->ids[i], err);
+    }
+    return settle(l, ki_writer_update(l->writer, values, err));
+}
+
 kith_status ki_local_exclude_file(ki_store *store, const ki_file_record *file, kith_error *err) {
     ki_local *l = ki_local_of(store);
     return settle(l, ki_writer_exclude(l->writer, file, err));

@@ -64,6 +64,18 @@ static kith_status check_records(const ki_snapshot *s, int64_t *done, kith_error
     return KITH_OK;
 }
 
+static kith_status check_updates(const ki_snapshot *s, int64_t *done, kith_error *err) {
+    const ki_manifest *m = &s->manifest;
+    ki_path path;
+    ki_updates updates = {0};
+    if (!m->updates.number) return KITH_OK;
+    KI_TRY(ki_files_path(s->folder, m->updates.number, KI_KIND_UPDATES, &path, err));
+    KI_TRY(ki_updates_read(path.s, m->updates.seal, m->next_id, m->types, m->n_columns, &updates, err));
+    ki_updates_release(&updates);
+    *done += ki_blocks_file_bytes(m->updates.seal.bytes);
+    return KITH_OK;
+}
+
 kith_status ki_local_check(ki_store *store, const kith_work_options *o, int64_t *ret_bytes, kith_error *err) {
     kith_status status = KITH_OK;
     ki_view *view = ki_local_of(store)->view;
@@ -89,6 +101,7 @@ kith_status ki_local_check(ki_store *store, const kith_work_options *o, int64_t 
         done += ki_blocks_file_bytes(file->seal.bytes);
     }
     KI_CHECK(check_records(s, &done, err));
+    KI_CHECK(check_updates(s, &done, err));
     *ret_bytes = done;
 done:
     ki_changes_release(&changes);

@@ -76,6 +76,33 @@ static kith_status take_cell(const ki_link *l, const char *text, kith_value_type
     return KITH_OK;
 }
 
+kith_status ki_pg_count_values(ki_link *l, const ki_manifest *m, const ki_where *where, int64_t column,
+                               ki_count_fn *fn, void *user, kith_error *err) {
+    kith_status status = KITH_OK;
+    question q = {.link = l};
+    if (column == KI_COLUMN_LABEL)
+        ki_buffer_put(&q.sql, "select label as value, count(*) from items where ");
+    else
+        ki_buffer_put(&q.sql, "select attributes->>$%d::text as value, count(*) from items where ",
+                      ki_pg_text(&q.values, m->columns[column - KI_COLUMN_FIRST].name));
+    ki_pg_where(where, m, &q.sql, &q.values);
+    ki_buffer_put(&q.sql, " group by 1");
+    KI_CHECK(ask(&q, false, err));
+    for (int i = 0; i < PQntuples(q.result); i++) {
+        kith_value value = {0};
+        int64_t n = 0;
+        if (PQgetisnull(q.result, i, 0)) continue;
+        ki_parse_int64(PQgetvalue(q.result, i, 1), &n);
+        KI_CHECK(take_cell(l, PQgetvalue(q.result, i, 0), ki_column_type(column, m->types), &value, err));
+        status = fn(user, &value, n, err);
+        if (value.type == KITH_VALUE_TEXT) ki_free((char *)(uintptr_t)value.text);
+        if (status != KITH_OK) goto done;
+    }
+done:
+    question_release(&q);
+    return status;
+}
+
 /* The row of the window that has the id; -1: none. */
 static int find_in_window(const ki_link *l, int64_t id) {
     int low = 0, high = l->window ? PQntuples(l->window) : 0;

@@ -163,27 +163,35 @@ done:
 
 /* ---- removing, new dates, new paths ---- */
 
+kith_status ki_pg_missing(ki_link *l, const int64_t *ids, int64_t n, int64_t *ret_missing, kith_error *err) {
+    ki_pg_values v = {0};
+    PGresult *missing = NULL;
+    ki_pg_ints(&v, ids, n);
+    kith_status status =
+        ki_pg_run(l,
+                  "select i from unnest($1::bigint[]) with ordinality as u(i, at) where not exists (select "
+                  "from items where id = i) order by at limit 1",
+                  &v, false, &missing, err);
+    if (status == KITH_OK && PQntuples(missing) > 0) {
+        ki_parse_int64(PQgetvalue(missing, 0, 0), ret_missing);
+        status = KITH_ENOTFOUND;
+    }
+    PQclear(missing);
+    ki_pg_values_release(&v);
+    return status;
+}
+
 kith_status ki_pg_remove(ki_link *l, const int64_t *ids, int64_t n, int64_t *ret_n_removed,
                          int64_t *ret_missing, kith_error *err) {
     kith_status status = KITH_OK;
     ki_pg_values v = {0};
-    PGresult *missing = NULL, *removed = NULL;
+    PGresult *removed = NULL;
     ki_pg_ints(&v, ids, n);
     KI_CHECK(ki_pg_change(l, err));
-    KI_CHECK(
-        ki_pg_run(l,
-                  "select i from unnest($1::bigint[]) with ordinality as u(i, at) where not exists (select "
-                  "from items where id = i) order by at limit 1",
-                  &v, false, &missing, err));
-    if (PQntuples(missing) > 0) {
-        ki_parse_int64(PQgetvalue(missing, 0, 0), ret_missing);
-        status = KITH_ENOTFOUND;
-        goto done;
-    }
+    KI_CHECK(ki_pg_missing(l, ids, n, ret_missing, err));
     KI_CHECK(ki_pg_run(l, "delete from items where id = any($1::bigint[])", &v, false, &removed, err));
     ki_parse_int64(PQcmdTuples(removed), ret_n_removed);
 done:
-    PQclear(missing);
     PQclear(removed);
     ki_pg_values_release(&v);
     return status;

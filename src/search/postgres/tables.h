@@ -32,11 +32,17 @@ kith_status ki_pg_add(ki_link *link, const ki_manifest *manifest, const float *r
                       const kith_index_item *items, int64_t first_id, kith_error *err);
 kith_status ki_pg_remove(ki_link *link, const int64_t *ids, int64_t n, int64_t *ret_n_removed,
                          int64_t *ret_missing, kith_error *err);
+/* KITH_ENOTFOUND, without a message: the first id that is not there is *ret_missing. */
+kith_status ki_pg_missing(ki_link *link, const int64_t *ids, int64_t n, int64_t *ret_missing,
+                          kith_error *err);
 kith_status ki_pg_restamp(ki_link *link, int64_t id, int64_t bytes, int64_t mtime_ns, bool *ret_is_there,
                           kith_error *err);
 
 kith_status ki_pg_move(ki_link *link, const ki_file_record *move, int64_t bytes, int64_t mtime_ns,
                        bool *ret_is_there, kith_error *err);
+
+kith_status ki_pg_set(ki_link *link, const ki_manifest *manifest, const ki_new_values *values,
+                      int64_t *ret_missing, kith_error *err);
 
 /* The table `excluded` is made when the first file is removed by hand (excluded.c). */
 kith_status ki_pg_exclude(ki_link *link, const int64_t *ids, int64_t n, kith_error *err);
@@ -49,6 +55,8 @@ kith_status ki_pg_count(ki_link *link, const ki_manifest *manifest, const ki_whe
                         kith_error *err);
 kith_status ki_pg_ids(ki_link *link, const ki_manifest *manifest, const ki_where *where, int64_t **ret_ids,
                       int64_t *ret_n, kith_error *err);
+kith_status ki_pg_count_values(ki_link *link, const ki_manifest *manifest, const ki_where *where,
+                               int64_t column, ki_count_fn *fn, void *user, kith_error *err);
 kith_status ki_pg_item(ki_link *link, const ki_manifest *manifest, int64_t id, kith_value *ret_cells,
                        bool *ret_is_there, kith_error *err);
 kith_status ki_pg_vectors(ki_link *link, const ki_manifest *manifest, const int64_t *ids, int64_t n,

@@ -213,6 +213,16 @@ static kith_status move(ki_store *store, const ki_file_record *move, int64_t byt
     return settle(r, status);
 }
 
+static kith_status set(ki_store *store, const ki_new_values *values, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
+    int64_t missing = -1;
+    pthread_mutex_lock(&r->lock);
+    kith_status status = r->type->set(r->link, &r->next, values, &missing, err);
+    if (status == KITH_ENOTFOUND) ki_store_fail_id(store, missing, err);
+    if (status == KITH_OK) r->store.is_changed = true;
+    return settle(r, status);
+}
+
 static kith_status exclude_file(ki_store *store, const ki_file_record *file, kith_error *err) {
     ki_remote *r = ki_remote_of(store);
     pthread_mutex_lock(&r->lock);
@@ -255,6 +265,16 @@ static kith_status ids(ki_store *store, const ki_where *where, int64_t **ret_ids
     ki_remote *r = ki_remote_of(store);
     pthread_mutex_lock(&r->lock);
     const kith_status status = r->type->ids(r->link, &r->now, where, ret_ids, ret_n, err);
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+static kith_status count(ki_store *store, const ki_where *where, int64_t column, ki_count_fn *fn, void *user,
+                         int64_t *ret_n_allowed, kith_error *err) {
+    ki_remote *r = ki_remote_of(store);
+    pthread_mutex_lock(&r->lock);
+    kith_status status = r->type->count(r->link, &r->now, where, ret_n_allowed, err);
+    if (status == KITH_OK) status = r->type->values(r->link, &r->now, where, column, fn, user, err);
     pthread_mutex_unlock(&r->lock);
     return status;
 }
@@ -352,11 +372,13 @@ const ki_store_type ki_remote_store = {
     .remove = remove_items,
     .move = move,
     .restamp = restamp,
+    .set = set,
     .exclude_file = exclude_file,
     .column_add = column_add,
     .commit = commit,
     .excluded = excluded,
     .ids = ids,
+    .count = count,
     .item = item,
     .vectors = vectors,
     .labels = labels,

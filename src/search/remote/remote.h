@@ -85,10 +85,16 @@ typedef struct ki_remote_type {
     kith_status (*count_excluded)(ki_link *link, int64_t *ret_n, kith_error *err);
     kith_status (*restamp)(ki_link *link, int64_t id, int64_t bytes, int64_t mtime_ns, bool *ret_is_there,
                            kith_error *err);
+    /* KITH_ENOTFOUND as for remove. */
+    kith_status (*set)(ki_link *link, const ki_manifest *manifest, const ki_new_values *values,
+                       int64_t *ret_missing, kith_error *err);
     kith_status (*commit)(ki_link *link, const ki_remote_commit *commit, kith_error *err);
 
     kith_status (*count)(ki_link *link, const ki_manifest *manifest, const ki_where *where, int64_t *ret_n,
                          kith_error *err);
+    /* Each value of a column once, with how many items have it; n_allowed as of count. */
+    kith_status (*values)(ki_link *link, const ki_manifest *manifest, const ki_where *where, int64_t column,
+                          ki_count_fn *fn, void *user, kith_error *err);
     /* Ascending; given back with ki_free. */
     kith_status (*ids)(ki_link *link, const ki_manifest *manifest, const ki_where *where, int64_t **ret_ids,
                        int64_t *ret_n, kith_error *err);

@@ -78,7 +78,8 @@ void ki_request_drop_body(ki_request *request);
  * request. */
 const char *ki_request_header(ki_request *request, const char *name);
 const char *ki_request_argument(const ki_request *request, const char *name);
-/* The arguments of a table, all of them whole numbers (KI_OPTION_INT), or their defaults. Others are not looked at. */
+/* The arguments of a table, whole numbers (KI_OPTION_INT) and texts, which live as long as the request; or their defaults. Others are not
+ * looked at. */
 kith_status ki_request_arguments(const ki_request *request, const ki_option *table, void *settings,
                                  kith_error *err);
 

@@ -1,11 +1,10 @@
 // Items as cards, with what can be done with them.
 import { thumbUrl } from './api.js';
-import { button, h, icon, iconButton, pathParts, percent } from './dom.js';
+import { button, count, h, icon, iconButton, pathParts } from './dom.js';
 
 const THUMB_SIDE = 320, AT_ONCE = 4;
 
-// Pictures are asked for a few at a time, so that a new search need not wait behind the pictures of the last one; those
-// whose card is gone by then are passed over.
+// A few pictures at a time, so that a new search need not wait behind those of the last one; cards that are gone are passed over.
 const waiting = [];
 let n_loading = 0;
 
@@ -41,10 +40,13 @@ export function pathLine(path) {
   return h('bdi', { class: 'path', title: path }, h('span', { class: 'folder' }, folder), h('span', {}, file));
 }
 
-export function falseMatches(rate) {
-  const about = `${percent(rate)} of pairs of different things look at least this similar`;
-  return h('span', { class: 'false-matches', title: about }, h('span', { class: 'hidden' }, 'false-match rate '),
-    h('span', { class: 'number' }, percent(rate)));
+export function falseMatches({ error_rate: wrong, false_match_rate: rate }) {
+  const x = wrong ?? rate;
+  if (typeof x !== 'number') return false;
+  const of = x < 0.4 ? `1 of ${count(Number((1 / x).toPrecision(2)))}` : `${Math.round(10 * x)} of 10`;
+  const about = wrong ? `about ${of} such hits are wrong` : `${of} pairs of different things look this alike`;
+  return h('span', { class: 'false-matches', title: about }, h('span', { class: 'hidden' }, about),
+    h('span', { class: 'number', 'aria-hidden': true }, wrong ? `${of} wrong` : `${of} pairs`));
 }
 
 // actions: open(hit), like(hit), add(hit, weight), why(hit) or null. `tag` is a word in the corner of the picture.
@@ -58,7 +60,7 @@ export function card(hit, actions, tag = null) {
       h('div', { class: 'row' }, h('bdi', { class: 'name', title: name }, name),
         score && h('span', { class: 'score', title: 'score' }, score)),
       h('div', { class: 'row under' }, hit.path ? pathLine(hit.path) : h('span', { class: 'path' }, `item ${hit.id}`),
-        typeof hit.false_match_rate === 'number' && falseMatches(hit.false_match_rate))),
+        falseMatches(hit))),
     h('div', { class: 'tools' },
       iconButton('like', `More like this: ${name}`, () => actions.like(hit)),
       actions.add && iconButton('plus', `Plus: like ${name} too`, () => actions.add(hit, 1)),

@@ -153,7 +153,8 @@ export class Detail {
     const rows = [];
     const row = (name, ...value) => rows.push(h('div', {}, h('dt', {}, name), h('dd', {}, ...value)));
     if (isThere(item.score)) row('score', item.score.toFixed(4));
-    if (isThere(item.false_match_rate)) row('false-match rate', falseMatches(item.false_match_rate).lastChild);
+    const odds = falseMatches(item);
+    if (odds) row('wrong?', odds.title);
     if (isThere(item.label)) {
       const only = () => this.actions.only(item.label);
       row('label', h('bdi', {}, item.label), ' ', button({ class: 'link', onclick: only }, 'only these'));

@@ -157,6 +157,6 @@ export class Results {
         h('span', { class: 'quiet' }, ` · ${timeText(answer.took_ms)}`)),
       chips.length > 0 && h('ul', { class: 'chips', 'aria-label': 'Filters in use' }, chips),
       answer.hits.length > 0 && h('p', { class: 'quiet key' },
-        this.info.is_calibrated ? 'score · false-match rate' : 'score'));
+        'score'));
   }
 }

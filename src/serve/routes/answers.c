@@ -47,6 +47,8 @@ static const ki_schema_field hit[] = {
     {"score", "number", "by the index's metric", false},
     {"false_match_rate", "number?",
      "how often different things look this similar; null: the index has no curve", false},
+    {"error_rate", "number?", "the chance that it is wrong; null: not known", false},
+    {"error_rate_interval", "[2]number?", "its 95 % interval", false},
     {0}};
 
 static const ki_schema_field found[] = {{"n_allowed", "integer", "items that may be found", false},
@@ -54,6 +56,22 @@ static const ki_schema_field found[] = {{"n_allowed", "integer", "items that may
                                         {"hits", "[]Hit", "the most similar first", false},
                                         {"took_ms", "number", NULL, false},
                                         {0}};
+
+static const ki_schema_field identified[] = {
+    {"name", "string?", "the label; null: unknown", false},
+    {"evidence", "number?", "of the first candidate; null: too few of the images say the same", false},
+    {"false_name_rate", "number?", "of false names, if names are given from this evidence on, as measured",
+     false},
+    {"false_name_low", "number?", "lower bound at 95 %", false},
+    {"false_name_high", "number?", "upper bound at 95 %: at most `error` where there is a name", false},
+    {"is_single", "boolean", "the name has one photo: it is measured only with all others", false},
+    {"candidates", "[]Hit", "the nearest photo of each name, the one in question first", false},
+    {"error", "number", "as promised", false},
+    {"named", "number", "of photos of known things, about this share is given its name", false},
+    {"n_photos", "integer", "with a label", false},
+    {"n_names", "integer", NULL, false},
+    {"took_ms", "number", NULL, false},
+    {0}};
 
 static const ki_schema_field map[] = {
     {"rows", "integer", NULL, false},
@@ -98,6 +116,22 @@ static const ki_schema_field column[] = {{"name", "string", NULL, false},
                                          {"max", "number?", "of numbers", true},
                                          {0}};
 
+static const ki_schema_field facet[] = {{"text", "string", "a value, or what dates begin with", true},
+                                        {"number", "number", "a value", true},
+                                        {"from", "number", "of a range: numbers from here on …", true},
+                                        {"below", "number", "… that are less", true},
+                                        {"items", "integer", NULL, false},
+                                        {0}};
+
+static const ki_schema_field facets[] = {
+    {"column", "string", NULL, false},
+    {"type", "=text|integer|real", NULL, false},
+    {"items", "integer", "with a value, of those that the filter lets through", false},
+    {"without", "integer", "of them without one", false},
+    {"different", "integer", "values; of dates days, months or years", false},
+    {"values", "[]Facet", "texts: the most frequent first; numbers and dates in their order", false},
+    {0}};
+
 static const ki_schema_field curve[] = {
     {"false_match_rate", "[]number", NULL, false},
     {"threshold", "[]number", NULL, false},
@@ -133,9 +167,23 @@ static const ki_schema_field info[] = {
     {0}};
 
 const ki_answer_schema ki_answer_schemas[] = {
-    {"Problem", problem},       {"Health", health}, {"Progress", progress},       {"Info", info},
-    {"Column", column},         {"Curve", curve},   {"Limits", limits},           {"Item", item},
-    {"Found", found},           {"Hit", hit},       {"Explanation", explanation}, {"Map", map},
-    {"Duplicates", duplicates}, {"Group", group},   {"Duplicate", duplicate},
+    {"Problem", problem},
+    {"Health", health},
+    {"Progress", progress},
+    {"Info", info},
+    {"Column", column},
+    {"Curve", curve},
+    {"Limits", limits},
+    {"Item", item},
+    {"Found", found},
+    {"Hit", hit},
+    {"Explanation", explanation},
+    {"Map", map},
+    {"Facets", facets},
+    {"Facet", facet},
+    {"Duplicates", duplicates},
+    {"Group", group},
+    {"Duplicate", duplicate},
+    {"Identified", identified},
 };
 const int ki_n_answer_schemas = (int)(sizeof ki_answer_schemas / sizeof ki_answer_schemas[0]);

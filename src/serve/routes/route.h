@@ -35,6 +35,6 @@ const ki_route *ki_route_find(const char *method, const char *path, int64_t *ret
 #include "serve/routes/routes.def"
 #undef X
 
-extern const ki_option ki_thumb_arguments[], ki_duplicates_arguments[];
+extern const ki_option ki_thumb_arguments[], ki_duplicates_arguments[], ki_facets_arguments[];
 
 #endif

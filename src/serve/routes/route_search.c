@@ -93,6 +93,9 @@ static void list_parts(search_state *s) {
     ask->search.where = q->where;
     ask->search.same = q->same;
     ask->search.min_score = q->min_score;
+    ask->search.unknown = q->unknown;
+    ask->search.precision = q->precision;
+    ask->search.complete = q->complete;
     ask->search.rerank = q->rerank;
     ask->search.exact = q->exact;
     ask->search.hide_duplicates = q->hide_duplicates;

@@ -28,6 +28,7 @@ typedef struct shared_model {
 struct ki_catalogs {
     const char *path;
     kith_model_options options;
+    unsigned hidden; /* facts */
     pthread_mutex_t lock;
     entry *now;
 };
@@ -141,6 +142,7 @@ static kith_status open_entry(ki_catalogs *c, entry **ret, kith_error *err) {
     KI_CHECK(kith_collection_open(c->path, &how, &e->catalog.collection, err));
     e->catalog.index = kith_collection_index(e->catalog.collection);
     KI_CHECK(ki_index_show_paths(e->catalog.index, err));
+    ki_index_hide(e->catalog.index, c->hidden);
     kith_index_info_get(e->catalog.index, &e->catalog.info);
     KI_CHECK(find_model(c, e, err));
     KI_CHECK(ki_facts_find(e->catalog.index, &e->catalog.facts, &e->catalog.n_facts, err));
@@ -157,12 +159,13 @@ done:
     return status;
 }
 
-kith_status ki_catalogs_new(const char *path, const kith_model_options *options, ki_catalogs **ret,
-                            kith_error *err) {
+kith_status ki_catalogs_new(const char *path, const kith_model_options *options, unsigned hidden,
+                            ki_catalogs **ret, kith_error *err) {
     ki_catalogs *c = NULL;
     KI_TRY(ki_zalloc_or(&c, 1, sizeof *c, "an index", err));
     c->path = path;
     c->options = *options;
+    c->hidden = hidden;
     pthread_mutex_init(&c->lock, NULL);
     const kith_status status = open_entry(c, &c->now, err);
     if (status == KITH_OK)

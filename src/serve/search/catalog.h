@@ -15,6 +15,7 @@ enum { KI_MOST_CATALOG_VALUES = 50, KI_N_SAMPLES = 32 };
 typedef struct ki_column_facts {
     const char *name;
     kith_value_type type;
+    int64_t column;                      /* of the index; not of label */
     bool is_known;                       /* the rest was looked at; else there are too many items */
     int64_t n_values;                    /* text: different ones; -1: more than KI_MOST_CATALOG_VALUES */
     char *value[KI_MOST_CATALOG_VALUES]; /* in byte order */
@@ -39,10 +40,10 @@ struct ki_catalog {
 
 typedef struct ki_catalogs ki_catalogs;
 
-/* Open the index, and its model as options say. If options name no model, one that cannot be opened is no failure: a warning
+/* Open the index, and its model as options say; `hidden` facts are kept back (ki_index_hide). If options name no model, one that cannot be opened is no failure: a warning
  * says so, and the items of the index can be searched with. */
-kith_status ki_catalogs_new(const char *path, const kith_model_options *options, ki_catalogs **ret,
-                            kith_error *err);
+kith_status ki_catalogs_new(const char *path, const kith_model_options *options, unsigned hidden,
+                            ki_catalogs **ret, kith_error *err);
 void ki_catalogs_free(ki_catalogs *catalogs); /* NULL is fine; all catalogs were given back */
 
 ki_catalog *ki_catalog_take(ki_catalogs *catalogs);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "search/index_handle.h"
 
 void ki_facts_free(ki_column_facts *facts, int64_t n) {
     for (int64_t i = 0; facts && i < n; i++) {
@@ -61,7 +62,7 @@ static kith_status add_item(const kith_index *index, int64_t id, ki_column_facts
     KI_TRY(kith_index_item_get(index, id, &item, err));
     kith_status status = add_text(&facts[0], item.label, err);
     for (int64_t i = 1; status == KITH_OK && i < n; i++) {
-        const kith_value *v = &item.values[i - 1];
+        const kith_value *v = &item.values[facts[i].column];
         if (v->type == KITH_VALUE_TEXT) status = add_text(&facts[i], v->text, err);
         if (v->type == KITH_VALUE_INT) add_number(&facts[i], (double)v->integer);
         if (v->type == KITH_VALUE_REAL) add_number(&facts[i], v->real);
@@ -77,12 +78,13 @@ kith_status ki_facts_find(const kith_index *index, ki_column_facts **ret_facts, 
     int64_t *ids = NULL, n_ids = 0;
     ki_column_facts *facts = NULL;
     kith_index_info_get(index, &info);
-    const int64_t n = 1 + info.n_columns;
-    KI_TRY(ki_zalloc_or(&facts, (size_t)n, sizeof *facts, "columns", err));
+    int64_t n = 1;
+    KI_TRY(ki_zalloc_or(&facts, (size_t)info.n_columns + 1, sizeof *facts, "columns", err));
     facts[0] = (ki_column_facts){.name = "label", .type = KITH_VALUE_TEXT};
-    for (int64_t i = 1; i < n; i++) {
-        const kith_column column = kith_index_column(index, i - 1);
-        facts[i] = (ki_column_facts){.name = column.name, .type = column.type};
+    for (int64_t i = 0; i < info.n_columns; i++) {
+        const kith_column column = kith_index_column(index, i);
+        if (ki_index_hides(index, column.name)) continue;
+        facts[n++] = (ki_column_facts){.name = column.name, .type = column.type, .column = i};
     }
     if (info.n_items <= KI_MOST_FACT_ITEMS) {
         KI_CHECK(kith_index_ids(index, NULL, &ids, &n_ids, err));

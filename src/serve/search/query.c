@@ -8,6 +8,7 @@
 #include "base/option.h"
 #include "base/text.h"
 #include "io/json.h"
+#include "kith/reliability.h"
 
 /* ---- tables ---- */
 
@@ -15,7 +16,7 @@ typedef struct settings {
     const ki_value *images;
     int64_t k, offset, hit;
     const char *where;
-    double same, min_score;
+    double same, min_score, unknown, precision, complete, error;
     int rerank;
     bool flips, exact, hide_duplicates;
 } settings;
@@ -35,12 +36,20 @@ const ki_option ki_query_options[] = {
                    ""),
     KI_OPTION_REAL(settings, same, -1, 1e-9, 1, "only hits with at most this false-match rate", ""),
     KI_OPTION_REAL(settings, min_score, -2e30, -1e30, 1e30, "only hits at least as near as this score", ""),
+    KI_OPTION_REAL(settings, unknown, KITH_UNKNOWN_DEFAULT, 0, 1,
+                   "the part of the queries that shows things the index does not have: for error_rate", ""),
+    KI_OPTION_REAL(settings, precision, -1, 0, 1,
+                   "only so many hits that at most the part 1 - precision of all hits is wrong", ""),
+    KI_OPTION_REAL(settings, complete, -1, 0, 1,
+                   "so many hits that this part of the queries whose thing is there gets a right one", ""),
     KI_OPTION_CHOICE(
         settings, rerank, 0, reranks,
         "a better order: qe asks again with the first hits, kr counts shared neighbours (cosine)", ""),
     KI_OPTION_BOOL(settings, flips, 0, "the mean of each image and its mirror image", ""),
     KI_OPTION_BOOL(settings, exact, 0, "compare every vector", ""),
     KI_OPTION_BOOL(settings, hide_duplicates, 0, "of each picture only the nearest hit", ""),
+    KI_OPTION_REAL(settings, error, 0.01, 1e-6, 0.5,
+                   "the rate of false names that is promised; /identify only", ""),
     KI_OPTION_INT(settings, hit, -1, 0, 9e15, "the item to explain; /explain only", ""),
     KI_OPTION_END};
 
@@ -133,10 +142,14 @@ static kith_status read_json(const char *text, size_t n, int64_t most_k, ki_quer
     q->where = s.where && *s.where ? s.where : NULL;
     q->same = s.same > 0 ? s.same : (double)NAN;
     q->min_score = s.min_score >= -1e30 ? s.min_score : (double)NAN;
+    q->unknown = s.unknown;
+    q->precision = s.precision >= 0 ? s.precision : (double)NAN;
+    q->complete = s.complete >= 0 ? s.complete : (double)NAN;
     q->rerank = rerank_methods[s.rerank];
     q->flips = s.flips;
     q->exact = s.exact;
     q->hide_duplicates = s.hide_duplicates;
+    q->error = s.error;
     q->hit = s.hit;
     return read_images(s.images, q, err);
 }

@@ -27,12 +27,14 @@ typedef struct ki_query {
     ki_query_image image[KI_MOST_QUERY_IMAGES];
     int n_images;
     int64_t k, offset;
-    const char *where; /* NULL: anything */
-    double same;       /* a false-match rate; NaN: not asked for */
-    double min_score;  /* NaN: not asked for */
+    const char *where;                   /* NULL: anything */
+    double same;                         /* a false-match rate; NaN: not asked for */
+    double min_score;                    /* NaN: not asked for */
+    double unknown, precision, complete; /* as kith_search_request's */
     kith_rerank_method rerank;
     bool flips, exact, hide_duplicates;
-    int64_t hit; /* of an explanation; -1: not given */
+    double error; /* of names */
+    int64_t hit;  /* of an explanation; -1: not given */
 } ki_query;
 
 /* The keys of a query, and of one of its images. */
