@@ -25,7 +25,9 @@ class Doctor(support.InFolder):
         self.assertEqual(found.findings[0].severity, "error")
         self.assertEqual((found.n_images, len(found.leave_out)), (26, 2))
         self.assertIn("26 images, 1 errors, 1 warnings, ", str(found))
-        self.assertEqual(kith.examine(self.path("clean.csv"), compare=False).n_images, 24)
+        self.assertEqual(kith.examine(self.path("clean.csv"), compare=False, html=self.path("page.html")).n_images, 24)
+        with open(self.path("page.html"), encoding="utf-8") as file:
+            self.assertIn("What is wrong with clean.csv", file.read())
 
     def test_own_vectors(self) -> None:
         kith.synth(self.path("glyphs"), n_classes=4, n_images=8, side=32)
@@ -37,5 +39,6 @@ class Doctor(support.InFolder):
         self.assertEqual(len(wrong), 1)
         self.assertGreater(wrong[0].score, 0.9)
         self.assertEqual(wrong[0].leave_out, [True])
+        self.assertIn("glyph", str(wrong[0].example))
         with self.assertRaisesRegex(kith.Error, "2 vectors for 32 items"):
             kith.examine(self.path("glyphs"), vectors=vectors[:2].astype(np.float32))

@@ -13,6 +13,8 @@
 #include "base/text.h"
 #include "data/section.h"
 #include "io/file.h"
+#include "kith/doctor.h"
+#include "report/findings.h"
 #include "report/heat.h"
 #include "report/hits.h"
 #include "report/report.h"
@@ -20,6 +22,7 @@
 #include "train/recipe.h"
 
 KI_OPTIONS_INIT(kith_hits_page, .most_parts = 1000)
+KI_OPTIONS_INIT(kith_findings_page, .most_shown = 60)
 KI_OPTIONS_INIT(kith_views_options, .n_images = 6, .n_draws = 9)
 KI_OPTIONS_INIT(kith_report_options, .n_queries = 12, .n_neighbors = 8, .n_points = 1500)
 
@@ -204,6 +207,23 @@ kith_status kith_hits_page_write(const kith_hits_page *page, const char *out, ki
     if (!whole.title || (whole.n_parts > 0 && !whole.parts))
         return ki_fail(err, KITH_EINVAL, "the page has no %s", whole.title ? "parts" : "title");
     KI_CHECK(ki_hits_make(&whole, &text, err));
+    status = ki_file_write(out, text.data, text.n, err);
+done:
+    ki_buffer_release(&text);
+    return status;
+}
+
+kith_status kith_findings_page_write(const kith_findings *findings, const kith_dataset *dataset,
+                                     const kith_findings_page *page, const char *out, kith_error *err) {
+    KI_NEED(err, findings, dataset, page, out);
+    KI_OPTIONS_TAKE(kith_findings_page, whole, page, err);
+    kith_status status;
+    ki_buffer text = {.err = err};
+    KI_NEED_COUNT(err, whole.most_shown);
+    if (findings->n_items != (int64_t)dataset->n_items)
+        return ki_fail(err, KITH_EINVAL, "the findings are of %lld items; the data set has %lld",
+                       (long long)findings->n_items, (long long)dataset->n_items);
+    KI_CHECK(ki_findings_make(findings, dataset, &whole, &text, err));
     status = ki_file_write(out, text.data, text.n, err);
 done:
     ki_buffer_release(&text);

@@ -12,9 +12,9 @@
 enum { N_FIRST_CLASSES = 10 };
 
 typedef struct request {
-    const char *source, *kind, *labels, *out, *split, *views;
+    const char *source, *kind, *labels, *out, *split, *views, *html;
     cli_list sets;
-    bool check, json, speed, duplicates, doctor, no_vectors;
+    bool check, json, speed, duplicates, doctor, no_vectors, no_shortcut;
     kith_model_options model;
     int64_t n_suspects;
     double validation;
@@ -267,8 +267,8 @@ static int find_faults(const request *r, kith_dataset *set, kith_status status, 
         const data_duplicates_request asked = {r->source, r->json, r->model, r->n_suspects};
         status = data_duplicates(set, &asked, err);
     } else if (status == KITH_OK) {
-        const data_doctor_request asked = {r->source,     r->out,  &r->model,
-                                           r->n_suspects, r->json, r->no_vectors};
+        const data_doctor_request asked = {r->source, r->out,        &r->model,      r->n_suspects,
+                                           r->json,   r->no_vectors, r->no_shortcut, r->html};
         status = data_doctor(set, &asked, &has_errors, err);
     }
     kith_dataset_free(set);
@@ -290,8 +290,15 @@ int cmd_data(int argc, char **argv) {
         CLI_FLAG("doctor", &r.doctor,
                  "instead, what is wrong, the worst first: unreadable files, the same picture twice, labels "
                  "that look "
-                 "wrong, classes with one image; -o writes a list without what should be left out"),
+                 "wrong, odd ones out, blurred images, surroundings that give classes away; -o writes a list "
+                 "without what should be left out, --html a page of pictures"),
+        CLI_OUT("html", "FILE", &r.html, ".html",
+                "for --doctor: also write the findings with pictures, as one page"),
         CLI_FLAG("no-vectors", &r.no_vectors, "for --doctor: without what needs a model"),
+        CLI_FLAG("no-shortcut", &r.no_shortcut,
+                 "for --doctor: do not look whether surroundings give classes away, which embeds up to 2,000 "
+                 "images "
+                 "again"),
         CLI_TEXT("model|m", "RUN|MODEL", &model,
                  "for --duplicates: also find labels that look wrong, by the neighbours in this model's "
                  "embedding; for --doctor: this model instead of general"),
@@ -348,6 +355,8 @@ int cmd_data(int argc, char **argv) {
         return cli_misused("data", "--model is for --duplicates and --doctor");
     if (r.no_vectors && (!r.doctor || model))
         return cli_misused("data", "--no-vectors is for --doctor without --model");
+    if ((r.html || r.no_shortcut) && !r.doctor)
+        return cli_misused("data", r.html ? "--html is for --doctor" : "--no-shortcut is for --doctor");
     if (r.views) return write_views(&r);
     r.model.weights = model;
     kith_error err;

@@ -22,7 +22,8 @@ typedef struct data_doctor_request {
     const char *source, *out;        /* out: a list without what should be left out; NULL: none */
     const kith_model_options *model; /* without weights: the one in the box */
     int64_t n_shown;                 /* of each kind */
-    bool json, no_vectors;
+    bool json, no_vectors, no_shortcut;
+    const char *html; /* a page of pictures; NULL: none */
 } data_doctor_request;
 
 /* --doctor: what is wrong with the data set. */

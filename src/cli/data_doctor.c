@@ -21,6 +21,9 @@ static const char *const titles[KITH_N_FINDING_KINDS] = {
     [KITH_FINDING_TINY] = "small images",
     [KITH_FINDING_EXTREME] = "very long or very wide images",
     [KITH_FINDING_NEAR] = "almost the same picture",
+    [KITH_FINDING_ODD] = "odd ones out",
+    [KITH_FINDING_BLURRED] = "blurred images",
+    [KITH_FINDING_SHORTCUT] = "the surroundings give the classes away",
 };
 
 /* The findings of one kind, which follow each other from i on. */
@@ -47,6 +50,7 @@ static void print_text(const data_doctor_request *r, const kith_findings *found)
     if (r->out)
         printf("%s: %lld images (kith train reads it as data.root)\n", r->out,
                (long long)(found->n_items - found->n_out));
+    if (r->html) printf("%s: the findings with pictures\n", r->html);
 }
 
 static void put_int(kith_json *json, const char *key, int64_t value) {
@@ -68,6 +72,10 @@ static void put_finding(kith_json *json, const kith_dataset *set, const kith_fin
     if (f->label >= 0) {
         kith_json_key(json, "class");
         kith_json_string(json, kith_dataset_class_name(set, f->label));
+    }
+    if (f->example >= 0) {
+        kith_json_key(json, "example");
+        kith_json_string(json, kith_dataset_item(set, f->example).path);
     }
     kith_json_key(json, "items");
     kith_json_array_begin(json);
@@ -106,14 +114,17 @@ kith_status data_doctor(const kith_dataset *set, const data_doctor_request *r, b
     cli_progress progress;
     kith_findings found = {0};
     KITH_OPTIONS(kith_doctor_options, options);
+    KITH_OPTIONS(kith_findings_page, page);
     if (r->model->weights) options.model = r->model;
     options.no_vectors = r->no_vectors;
+    options.no_shortcut = r->no_shortcut;
     options.progress = cli_show_progress;
     options.user = &progress;
     cli_progress_begin(&progress, "looking", 0);
     kith_status status = kith_dataset_examine(set, &options, &found, err);
     cli_progress_end(&progress);
     if (status == KITH_OK && r->out) status = kith_findings_write(&found, set, r->out, err);
+    if (status == KITH_OK && r->html) status = kith_findings_page_write(&found, set, &page, r->html, err);
     if (status == KITH_OK && r->json) status = print_json(set, &found, err);
     if (status == KITH_OK && !r->json) print_text(r, &found);
     *ret_has_errors = found.n_of_severity[KITH_SEVERITY_ERROR] > 0;

@@ -4,7 +4,10 @@
 
 #include "base/arena.h"
 #include "data/dataset/dataset.h"
+#include "data/transform/resample.h"
 #include "kith/doctor.h"
+#include "kith/knn.h"
+#include "kith/model.h"
 
 typedef struct ki_doctor {
     const kith_dataset *set;
@@ -45,5 +48,36 @@ kith_status ki_doctor_count(ki_doctor *doctor,
  * rows of features by now. */
 kith_status ki_doctor_by_vectors(const kith_dataset *set, const kith_doctor_options *options,
                                  kith_findings *ret_findings, kith_error *err);
+
+/* ---- by vectors: the parts of ki_doctor_compare ---- */
+
+/* Neighbours of each row that are kept. */
+enum { KI_DOCTOR_NEAREST = 20 };
+
+/* The vectors of the items that no earlier pass leaves out. */
+typedef struct ki_doctor_rows {
+    kith_array unit; /* [n, dim], of length 1 */
+    int64_t n, dim;
+    int64_t *item;  /* [n] of the set, rising */
+    int64_t *label; /* [n]; -1: none */
+    int64_t *count; /* [classes of the set]: rows */
+    kith_neighbor
+        *near;      /* [n, KI_DOCTOR_NEAREST], the nearest first; the tails of few rows have the index -1 */
+    bool *is_named; /* [n]: its label looks wrong */
+} ki_doctor_rows;
+
+kith_status ki_doctor_labels(ki_doctor *doctor, ki_doctor_rows *rows, kith_error *err);
+kith_status ki_doctor_odd(ki_doctor *doctor, const ki_doctor_rows *rows, kith_error *err);
+kith_status ki_doctor_near(ki_doctor *doctor, const ki_doctor_rows *rows, kith_error *err);
+/* model: that made the rows. */
+kith_status ki_doctor_shortcut(ki_doctor *doctor, const ki_doctor_rows *rows, kith_model *model,
+                               kith_error *err);
+/* Images that it will tell the progress of, at most; 0: it is left out. */
+int64_t ki_doctor_shortcut_room(const ki_doctor *doctor);
+
+/* How sharp an image is, as kith_doctor_options has it; NaN: too small or too flat to tell. `scratch` and the images are
+ * memory to use. */
+kith_status ki_doctor_sharpness(const ki_image *image, ki_resampler *scratch, ki_image small[2], double *ret,
+                                kith_error *err);
 
 #endif

@@ -13,7 +13,8 @@
 #include "search/signature.h"
 
 KI_OPTIONS_INIT(kith_doctor_options, .near = 0.97, .likeness = KI_SIGNATURE_SAME, .least_side = 32,
-                .most_ratio = 5, .most_uneven = 10)
+                .most_ratio = 5, .most_uneven = 10, .wrong = 0.3, .odd = 2.5, .blurred = 0.33,
+                .shortcut_images = 2000, .shortcut = 0.75)
 
 static const struct {
     const char *name;
@@ -48,7 +49,8 @@ kith_status ki_doctor_add(ki_doctor *d, kith_finding_kind kind, double score, in
                                          .begin = (int64_t)d->n_listed,
                                          .label = label,
                                          .score = score,
-                                         .text = copy};
+                                         .text = copy,
+                                         .example = -1};
     return KITH_OK;
 }
 
@@ -82,6 +84,13 @@ static kith_status check(const ki_doctor *d, kith_error *err) {
             "near %g, likeness %g, least_side %lld, most_ratio %g, most_uneven %g; wanted above 0, 0 to "
             "1, 0 or more, 1 or more, 1 or more",
             o->near, o->likeness, (long long)o->least_side, o->most_ratio, o->most_uneven);
+    if (!(o->wrong > 0) || !(o->odd >= 0) || !(o->blurred >= 0) || o->shortcut_images < 0 ||
+        !(o->shortcut > 0))
+        return ki_fail(
+            err, KITH_EINVAL,
+            "wrong %g, odd %g, blurred %g, shortcut_images %lld, shortcut %g; wanted above 0, 0 or "
+            "more, 0 or more, 0 or more, above 0",
+            o->wrong, o->odd, o->blurred, (long long)o->shortcut_images, o->shortcut);
     if (!o->vectors) return KITH_OK;
     if (o->vectors->n_dims != 2)
         return ki_fail(err, KITH_ESHAPE, "the vectors have %d dimensions; wanted 2", o->vectors->n_dims);
@@ -101,11 +110,16 @@ static int64_t first_item(const ki_doctor *d, const kith_finding *f) {
     return f->n > 0 ? d->items[f->begin] : -1;
 }
 
-/* Which of two findings comes first; small images are worse the smaller they are. */
+/* Of these kinds the smallest score is the worst. */
+static bool is_worst_small(kith_finding_kind kind) {
+    return kind == KITH_FINDING_TINY || kind == KITH_FINDING_BLURRED;
+}
+
+/* Which of two findings comes first. */
 static int order(const ki_doctor *d, const kith_finding *a, const kith_finding *b) {
     if (a->severity != b->severity) return a->severity > b->severity ? -1 : 1;
     if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
-    if (a->score != b->score) return (a->score > b->score) != (a->kind == KITH_FINDING_TINY) ? -1 : 1;
+    if (a->score != b->score) return (a->score > b->score) != is_worst_small(a->kind) ? -1 : 1;
     const int64_t x = first_item(d, a), y = first_item(d, b);
     if (x != y) return x < y ? -1 : 1;
     return (a->label > b->label) - (a->label < b->label);
@@ -185,7 +199,7 @@ static kith_status examine(ki_doctor *d, kith_error *err) {
     const kith_doctor_options *o = d->options;
     const bool embeds = !o->vectors && !o->no_vectors && !d->set->rows;
     KI_TRY(begin(d, err));
-    d->n_all = (d->set->rows ? 1 : embeds ? 3 : 2) * d->n_items;
+    d->n_all = (d->set->rows ? 1 : embeds ? 3 : 2) * d->n_items + ki_doctor_shortcut_room(d);
     KI_TRY(ki_doctor_look(d, err));
     d->n_done += d->n_items;
     if (!d->set->rows) {

@@ -19,9 +19,8 @@ static const struct {
     [KITH_FINDING_CONFLICT] = {"is in two classes, one of which is wrong",
                                "are in two classes, one of which is wrong",
                                "the same picture in the test and in another class"},
-    [KITH_FINDING_MISLABELLED] = {"is labelled wrongly, by all its neighbours",
-                                  "are labelled wrongly, by all their neighbours",
-                                  "a label that looks wrong"},
+    [KITH_FINDING_MISLABELLED] = {"is labelled wrongly, by what it looks like",
+                                  "are labelled wrongly, by what they look like", "a label that looks wrong"},
     [KITH_FINDING_DUPLICATE] = {"is there twice", "are there twice", NULL},
     [KITH_FINDING_NEAR_LEAK] = {NULL, NULL, "almost the same picture in test and in training"},
     [KITH_FINDING_MISSING] = {NULL, NULL, "listed files that do not exist"},
@@ -32,6 +31,9 @@ static const struct {
     [KITH_FINDING_TINY] = {NULL, NULL, "a small photo"},
     [KITH_FINDING_EXTREME] = {NULL, NULL, "a very long or very wide photo"},
     [KITH_FINDING_NEAR] = {NULL, NULL, "almost the same picture twice"},
+    [KITH_FINDING_ODD] = {NULL, NULL, "a photo unlike all others"},
+    [KITH_FINDING_BLURRED] = {NULL, NULL, "a blurred photo"},
+    [KITH_FINDING_SHORTCUT] = {NULL, NULL, "surroundings that give the classes away"},
 };
 
 /* ---- how many ---- */

@@ -453,6 +453,35 @@ static void test_doctor(void **state) {
     assert_says("give --duplicates or --doctor, not both");
     assert_int_equal(kith("cd '%s' && %s data colours --no-vectors", testing_folder(), testing_program()), 2);
     assert_says("--no-vectors is for --doctor");
+    assert_int_equal(kith("cd '%s' && %s data colours --html x.html", testing_folder(), testing_program()),
+                     2);
+    assert_says("--html is for --doctor");
+    assert_int_equal(kith("cd '%s' && %s data colours --no-shortcut", testing_folder(), testing_program()),
+                     2);
+    assert_says("--no-shortcut is for --doctor");
+}
+
+/* The same frames in all pictures of a class, and noise in the middle: the borders give the classes away. */
+static void test_doctor_page(void **state) {
+    (void)state;
+    for (int i = 0; i < 60; i++)
+        put_noise(in_folder("frames/%s/%d.png", i % 2 ? "blue" : "red", i), i % 2 ? 2 : 0,
+                  (uint64_t)(300 + i));
+    assert_int_equal(
+        kith("cd '%s' && %s data frames --doctor --model m.safetensors --html page.html 2>/dev/null",
+             testing_folder(), testing_program()),
+        0);
+    assert_says(
+        "warning  the surroundings give the classes away: 1\n  the borders of the pictures alone tell the "
+        "class of ");
+    assert_says("page.html: the findings with pictures\n");
+    char *text = testing_read(in_folder("page.html"));
+    assert_non_null(strstr(text, "<section class=\"kind warning\" id=\"shortcut\""));
+    assert_non_null(strstr(text, "<ol class=\"faults wide border\">"));
+    free(text);
+    kith("cd '%s' && %s data frames --doctor --model m.safetensors --no-shortcut --json 2>/dev/null",
+         testing_folder(), testing_program());
+    if (strstr(output, "shortcut")) fail_msg("a shortcut that was not to be looked for: %s", output);
 }
 
 int main(void) {
@@ -476,6 +505,7 @@ int main(void) {
         cmocka_unit_test(test_a_warning_is_not_glued_to_the_bar),
         cmocka_unit_test(test_labels_that_look_wrong),
         cmocka_unit_test(test_doctor),
+        cmocka_unit_test(test_doctor_page),
     };
     return cmocka_run_group_tests_name("data/cli", tests, NULL, NULL);
 }

@@ -139,7 +139,7 @@ static void test_wrong_labels(void **state) {
     put_patch(in_folder("sick/train/colour1/wrong.png"), 4, 5001, 1);
     put_patch(in_folder("sick/test/colour6/wrong.png"), 7, 5002, 1);
     run("sick", "sick-run", &w);
-    assert_said(&w, "left out: 1 photo that is labelled wrongly, by all its neighbours: ");
+    assert_said(&w, "left out: 1 photo that is labelled wrongly, by what it looks like: ");
     assert_said(&w, "only noted: a label that looks wrong");
     assert_false(has("sick-run/photos.csv", "train/colour1/wrong.png"));
     assert_true(has("sick-run/photos.csv", "test/colour6/wrong.png"));
