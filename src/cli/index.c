@@ -150,7 +150,7 @@ int cmd_index(int argc, char **argv) {
             "number the groups in the column group"),
         CLI_REAL("error", "RATE", &r.error, 0.0001, 0.5,
                  "of the pairs that --groups puts together at most this part may be wrong; default: 0.01"),
-        CLI_OUT("html", "OUT.html", &r.html, ".html", "--groups: write them as a page of pictures, too"),
+        CLI_OUT("html", "OUT.html", &r.html, ".html", "also write the groups as a page of pictures"),
         CLI_FLAG("info", &a.info, "say what the index is"),
         CLI_TEXT("calibrate", "DATA", &r.calibrate,
                  "measure false-match rates (for --same) on a data set with classes, not on its own labels"),
