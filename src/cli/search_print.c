@@ -123,7 +123,8 @@ static void print_meaning(const search_queries *queries) {
     else
         printf(
             "\n%s pairs of different things looks this alike. How often a hit is wrong is known of an index "
-            "with labels: name some (folders per thing, or --labels)\n",
+            "with labels: name some (folders per thing, or --labels), and bring it up to date (kith index "
+            "INDEX --sync)\n",
             words);
 }
 

@@ -377,7 +377,7 @@ static void test_wrong_hits(void **state) {
         run_here("$K index p.kith --calibrate many && $K search p.kith many/glyph00001/00000.png -k 2"),
         " pairs of different things looks this alike. How often a hit is wrong is known of an index with "
         "labels: "
-        "name some (folders per thing, or --labels)\n");
+        "name some (folders per thing, or --labels), and bring it up to date (kith index INDEX --sync)\n");
 }
 
 int main(void) {
