@@ -141,8 +141,7 @@ static kith_status get_state(deciding *d, int64_t id, ki_name_state *ret, kith_e
 static kith_status refuse(deciding *d, int64_t id, const ki_name_state *now, kith_error *err) {
     d->result->conflict = id;
     if (!now->name)
-        return ki_fail(err, KITH_EINVAL, "item %lld has no name any more; somebody decided meanwhile",
-                       (long long)id);
+        return ki_fail(err, KITH_EINVAL, "item %lld has no name now: look at it again", (long long)id);
     ki_fail(err, KITH_EINVAL, "item %lld is '%.120s' now", (long long)id, now->name);
     return ki_hint(err, KITH_EINVAL, "%s%.100s decided that meanwhile: look at it again",
                    now->by ? "" : "somebody", now->by ? now->by : "");
