@@ -32,6 +32,7 @@ typedef struct ki_name_entry {
     kith_name_act root; /* of an undo, and an undo of that: what the first of them was */
     const char *name, *from;
     int64_t of;                 /* an undo: of which */
+    int64_t undone_by;          /* found when it is read; 0: it counts */
     bool is_back;               /* of the root, this takes it back */
     int64_t n_checked, n_wrong; /* proposals, as the counts change by it */
     ki_name_change *changes;

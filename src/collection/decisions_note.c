@@ -161,7 +161,10 @@ static kith_status read_entries(ki_decisions *n, const char *text, kith_error *e
     for (;;) {
         KI_TRY(next_line(&r, &text, &line));
         if (!line) return KITH_OK;
-        KI_TRY(get_entry(&r, line, &n->entries[n->n_entries++]));
+        ki_name_entry *e = &n->entries[n->n_entries];
+        KI_TRY(get_entry(&r, line, e));
+        if (n->n_entries > 0 && e->number <= e[-1].number) return fail(&r);
+        n->n_entries++;
     }
 }
 
@@ -198,8 +201,20 @@ static kith_status read_apart(ki_decisions *n, const char *text, kith_error *err
     }
 }
 
+static ki_name_entry *find_entry(const ki_decisions *n, int64_t number);
+
+/* From the last one back: whatever could undo one is behind it. */
+static void find_undone(ki_decisions *n) {
+    for (int64_t i = n->n_entries - 1; i >= 0; i--) {
+        const ki_name_entry *e = &n->entries[i];
+        ki_name_entry *of = e->of > 0 && e->undone_by == 0 ? find_entry(n, e->of) : NULL;
+        if (of) of->undone_by = e->number;
+    }
+}
+
 kith_status ki_decisions_read(ki_decisions *n, const kith_index *index, kith_error *err) {
     KI_TRY(read_entries(n, ki_index_note(index, KI_NOTE_DECISIONS), err));
+    find_undone(n);
     KI_TRY(read_rejected(n, ki_index_note(index, KI_NOTE_REJECTED), err));
     return read_apart(n, ki_index_note(index, KI_NOTE_APART), err);
 }
@@ -430,17 +445,24 @@ kith_status ki_decisions_tell_apart(ki_decisions *n, int64_t a, int64_t b, bool 
     return KITH_OK;
 }
 
-const ki_name_entry *ki_decisions_find(const ki_decisions *n, int64_t number) {
-    for (int64_t i = n->n_entries - 1; i >= 0; i--) {
-        if (n->entries[i].number == number) return &n->entries[i];
+/* By their numbers, which rise. */
+static ki_name_entry *find_entry(const ki_decisions *n, int64_t number) {
+    int64_t low = 0, high = n->n_entries;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (n->entries[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return NULL;
+    return low < n->n_entries && n->entries[low].number == number ? &n->entries[low] : NULL;
+}
+
+const ki_name_entry *ki_decisions_find(const ki_decisions *n, int64_t number) {
+    return find_entry(n, number);
 }
 
 int64_t ki_decisions_undone_by(const ki_decisions *n, int64_t number) {
-    for (int64_t i = n->n_entries - 1; i >= 0; i--) {
-        const ki_name_entry *e = &n->entries[i];
-        if (e->of == number && ki_decisions_undone_by(n, e->number) == 0) return e->number;
-    }
-    return 0;
+    const ki_name_entry *e = ki_decisions_find(n, number);
+    return e ? e->undone_by : 0;
 }
