@@ -9,6 +9,8 @@
 #include "io/json.h"
 #include "search/notes.h"
 
+enum { MOST_MADE = 1 << 30 }; /* decisions, and proposals that were checked: more is damage */
+
 static const char *const words[] = {
 #define X(name, word) word,
     KITH_NAME_ACT_LIST(X)
@@ -27,7 +29,7 @@ void ki_decisions_drop(ki_decisions *n) {
 void ki_decisions_rate(int64_t n_checked, int64_t n_wrong, double *ret_rate, double *ret_low,
                        double *ret_high) {
     static const double Z = 1.959963984540054; /* 95 % on both sides */
-    const double n = (double)n_checked, p = n > 0 ? (double)n_wrong / n : NAN, zz = Z * Z / n;
+    const double n = (double)n_checked, p = n > 0 ? fmin((double)n_wrong / n, 1) : NAN, zz = Z * Z / n;
     const double middle = (p + zz / 2) / (1 + zz);
     const double half = Z * sqrt(p * (1 - p) / n + zz / (4 * n)) / (1 + zz);
     *ret_rate = p;
@@ -111,6 +113,9 @@ static bool get_act(const ki_value *value, kith_name_act *ret) {
     return false;
 }
 
+/* Of the items of a decision, or less them. */
+static bool is_count(int64_t n) { return n >= -KITH_NAMES_MOST_ITEMS && n <= KITH_NAMES_MOST_ITEMS; }
+
 static kith_status get_entry(const reader *r, const ki_value *v, ki_name_entry *e) {
     const char *kind = NULL;
     int64_t is_back = 0;
@@ -122,11 +127,25 @@ static kith_status get_entry(const reader *r, const ki_value *v, ki_name_entry *
         !get_int(ki_value_get(v, "checked"), INT64_MIN, &e->n_checked) ||
         !get_int(ki_value_get(v, "wrong"), INT64_MIN, &e->n_wrong))
         return fail(r);
-    if (e->of >= e->number) return fail(r);
+    if (e->of >= e->number || !is_count(e->n_checked) || !is_count(e->n_wrong)) return fail(r);
+    if (e->root == KITH_NAME_REJECT && !e->name) return fail(r);
     e->by_model = strcmp(kind, "model") == 0;
     e->is_back = is_back != 0;
     KI_TRY(get_changes(r, ki_value_get(v, "changes"), e));
     return get_ids(r, ki_value_get(v, "ids"), &e->ids, &e->n_ids);
+}
+
+/* Numbers rise. */
+static ki_name_entry *entry_of(const ki_decisions *n, int64_t number) {
+    int64_t low = 0, high = n->n_entries;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (n->entries[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n->n_entries && n->entries[low].number == number ? &n->entries[low] : NULL;
 }
 
 /* The next line of a note, parsed; *ret NULL at its end. */
@@ -146,6 +165,15 @@ static int64_t count_lines(const char *text) {
     return n;
 }
 
+/* The last one first: whether one counts is known when all behind it have been looked at. */
+static void find_undone(ki_decisions *n) {
+    for (int64_t i = n->n_entries - 1; i >= 0; i--) {
+        const ki_name_entry *e = &n->entries[i];
+        ki_name_entry *of = e->of > 0 && e->undone_by == 0 ? entry_of(n, e->of) : NULL;
+        if (of && of->undone_by == 0) of->undone_by = e->number;
+    }
+}
+
 static kith_status read_entries(ki_decisions *n, const char *text, kith_error *err) {
     const reader r = {&n->arena, "decisions", err};
     ki_value *line = NULL;
@@ -153,16 +181,22 @@ static kith_status read_entries(ki_decisions *n, const char *text, kith_error *e
     if (!line) return KITH_OK;
     if (!get_int(ki_value_get(line, "made"), 0, &n->n_made) ||
         !get_int(ki_value_get(line, "checked"), 0, &n->n_checked) ||
-        !get_int(ki_value_get(line, "wrong"), 0, &n->n_wrong))
+        !get_int(ki_value_get(line, "wrong"), 0, &n->n_wrong) || n->n_made > MOST_MADE ||
+        n->n_checked > MOST_MADE || n->n_wrong > MOST_MADE)
         return fail(&r);
     const size_t most = (size_t)count_lines(text) + 2; /* and a new one */
     n->entries = ki_arena_alloc(&n->arena, most, sizeof *n->entries);
     if (!n->entries) return ki_fail_memory(err, most * sizeof *n->entries, "decisions");
-    for (;;) {
+    for (int64_t before = 0;; before = n->entries[n->n_entries++].number) {
+        ki_name_entry *e = &n->entries[n->n_entries];
         KI_TRY(next_line(&r, &text, &line));
-        if (!line) return KITH_OK;
-        KI_TRY(get_entry(&r, line, &n->entries[n->n_entries++]));
+        if (!line) break;
+        if (n->n_entries == KITH_NAMES_KEPT) return fail(&r);
+        KI_TRY(get_entry(&r, line, e));
+        if (e->number <= before || e->number > n->n_made) return fail(&r);
     }
+    find_undone(n);
+    return KITH_OK;
 }
 
 static kith_status read_rejected(ki_decisions *n, const char *text, kith_error *err) {
@@ -430,17 +464,9 @@ kith_status ki_decisions_tell_apart(ki_decisions *n, int64_t a, int64_t b, bool 
     return KITH_OK;
 }
 
-const ki_name_entry *ki_decisions_find(const ki_decisions *n, int64_t number) {
-    for (int64_t i = n->n_entries - 1; i >= 0; i--) {
-        if (n->entries[i].number == number) return &n->entries[i];
-    }
-    return NULL;
-}
+const ki_name_entry *ki_decisions_find(const ki_decisions *n, int64_t number) { return entry_of(n, number); }
 
 int64_t ki_decisions_undone_by(const ki_decisions *n, int64_t number) {
-    for (int64_t i = n->n_entries - 1; i >= 0; i--) {
-        const ki_name_entry *e = &n->entries[i];
-        if (e->of == number && ki_decisions_undone_by(n, e->number) == 0) return e->number;
-    }
-    return 0;
+    const ki_name_entry *e = entry_of(n, number);
+    return e ? e->undone_by : 0;
 }

@@ -435,16 +435,32 @@ static void test_many(void **state) {
 /* A note that was damaged is an error, and nothing is written. */
 static void test_damaged(void **state) {
     (void)state;
-    static const char *const notes[] = {"[", "{\"made\":1}",
-                                        "{\"made\":1,\"checked\":0,\"wrong\":0}\n{\"n\":1}"};
+#define HEAD "{\"made\":9,\"checked\":0,\"wrong\":0}\n"
+#define ENTRY(n, root, of, checked)                                                             \
+    "{\"n\":" n ",\"at\":0,\"who\":\"a\",\"kind\":\"person\",\"act\":\"undo\",\"root\":\"" root \
+    "\",\"of\":" of ",\"back\":0,\"checked\":" checked ",\"wrong\":0,\"ids\":[1]}\n"
+    static const char *const notes[] = {
+        "[",
+        "{\"made\":1}",
+        "{\"made\":1,\"checked\":0,\"wrong\":0}\n{\"n\":1}",
+        "{\"made\":9223372036854775807,\"checked\":0,\"wrong\":0}\n",
+        HEAD ENTRY("3", "give", "1", "0") ENTRY("3", "give", "1", "0"), /* the number is there twice */
+        HEAD ENTRY("3", "give", "1", "0") ENTRY("2", "give", "1", "0"),
+        HEAD ENTRY("10", "give", "1", "0"),
+        HEAD ENTRY("3", "give", "3", "0"),
+        HEAD ENTRY("3", "give", "1", "-9223372036854775808"),
+        HEAD ENTRY("3", "reject", "1", "0") /* of no name */
+    };
     for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {
         kith_error err;
         kith_name_result r;
+        kith_names names;
         const int64_t id = 0;
         kith_collection *c = made_open("p.kith", KITH_INDEX_WRITE);
         assert_ok(kith_index_note_set(kith_collection_index(c), "decisions", notes[i], &err), &err);
         assert_ok(kith_index_commit(kith_collection_index(c), NULL, &err), &err);
         assert_int_equal(decide(c, KITH_NAME_GIVE, "anna", &id, 1, "x", &r, &err), KITH_EFORMAT);
+        assert_int_equal(kith_collection_names(c, &names, &err), KITH_EFORMAT);
         kith_collection_free(c);
     }
 }
