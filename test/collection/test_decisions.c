@@ -243,6 +243,9 @@ static void test_refused(void **state) {
     const int64_t none = 4711;
     assert_int_equal(decide(c, KITH_NAME_GIVE, "anna", &none, 1, "x", &r, &err), KITH_ENOTFOUND);
     assert_int_equal(decide(c, (kith_name_act)77, "anna", &id, 1, "x", &r, &err), KITH_EINVAL);
+    assert_int_equal(decide(c, KITH_NAME_GIVE, "anna", NULL, 1, "x", &r, &err), KITH_EINVAL);
+    assert_non_null(strstr(err.message, "ids is NULL"));
+    assert_int_equal(undo(c, "anna", -5, &r, &err), KITH_EINVAL);
     kith_names names = names_of(c);
     assert_int_equal(names.n_decisions, 0);
     kith_names_release(&names);
