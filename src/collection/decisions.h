@@ -57,9 +57,9 @@ typedef struct ki_decisions {
     ki_name_entry *entries; /* the oldest first */
     int64_t n_entries;
     ki_name_rejected *rejected; /* by id, then name */
-    int64_t n_rejected;
+    int64_t n_rejected, rejected_room;
     ki_name_pair *apart; /* by a, then b */
-    int64_t n_apart;
+    int64_t n_apart, apart_room;
 } ki_decisions;
 
 /* As of the commit that the index sees. KITH_EFORMAT: a note cannot be read. */

@@ -205,6 +205,7 @@ static kith_status read_rejected(ki_decisions *n, const char *text, kith_error *
     const size_t most = (size_t)count_lines(text) + 1;
     n->rejected = ki_arena_alloc(&n->arena, most, sizeof *n->rejected);
     if (!n->rejected) return ki_fail_memory(err, most * sizeof *n->rejected, "names");
+    n->rejected_room = (int64_t)most;
     for (;;) {
         ki_name_rejected *to = &n->rejected[n->n_rejected];
         KI_TRY(next_line(&r, &text, &line));
@@ -222,6 +223,7 @@ static kith_status read_apart(ki_decisions *n, const char *text, kith_error *err
     const size_t most = (size_t)count_lines(text) + 1;
     n->apart = ki_arena_alloc(&n->arena, most, sizeof *n->apart);
     if (!n->apart) return ki_fail_memory(err, most * sizeof *n->apart, "pairs");
+    n->apart_room = (int64_t)most;
     for (;;) {
         ki_name_pair *to = &n->apart[n->n_apart];
         KI_TRY(next_line(&r, &text, &line));
@@ -416,28 +418,43 @@ bool ki_decisions_are_apart(const ki_decisions *n, int64_t a, int64_t b) {
     return is_there;
 }
 
-/* Room for one more at `at` of a list in the arena, or the one there is taken out. */
-static kith_status change_list(ki_decisions *n, char *list, int64_t *count, size_t bytes, int64_t at,
-                               bool is_out, const void *value, void **ret_list, kith_error *err) {
-    *ret_list = list;
-    const size_t behind = (size_t)(*count - at) * bytes;
-    if (is_out) {
-        memmove(list + (size_t)at * bytes, list + (size_t)(at + 1) * bytes, behind - bytes);
-        --*count;
-        return KITH_OK;
-    }
-    if (*count >= KITH_NAMES_MOST_REJECTED) {
+/* A list in the arena: it grows by half, so that many that are put in one by one take no more than three times their memory. */
+typedef struct list {
+    char *at;
+    int64_t *n, *room;
+    size_t bytes; /* of one */
+} list;
+
+static kith_status make_room(ki_decisions *n, list *l, kith_error *err) {
+    if (*l->n >= KITH_NAMES_MOST_REJECTED) {
         ki_fail(err, KITH_EINVAL, "%d rejected names or pairs are remembered, and there is no room for more",
                 KITH_NAMES_MOST_REJECTED);
         return ki_hint(err, KITH_EINVAL, "give the photos names instead");
     }
-    char *longer = ki_arena_alloc(&n->arena, (size_t)*count + 1, bytes);
-    if (!longer) return ki_fail_memory(err, ((size_t)*count + 1) * bytes, "names");
-    if (*count > 0) memcpy(longer, list, (size_t)at * bytes);
-    memcpy(longer + (size_t)at * bytes, value, bytes);
-    if (behind > 0) memcpy(longer + (size_t)(at + 1) * bytes, list + (size_t)at * bytes, behind);
-    *ret_list = longer;
-    ++*count;
+    if (*l->n < *l->room) return KITH_OK;
+    const int64_t room = *l->n + *l->n / 2 + 8;
+    char *longer = ki_arena_alloc(&n->arena, (size_t)room, l->bytes);
+    if (!longer) return ki_fail_memory(err, (size_t)room * l->bytes, "names");
+    if (*l->n > 0) memcpy(longer, l->at, (size_t)*l->n * l->bytes);
+    l->at = longer;
+    *l->room = room;
+    return KITH_OK;
+}
+
+/* One more at `place`, or the one there is taken out. */
+static kith_status change_list(ki_decisions *n, list *l, int64_t place, bool is_out, const void *value,
+                               kith_error *err) {
+    if (!is_out) KI_TRY(make_room(n, l, err));
+    char *to = l->at + (size_t)place * l->bytes;
+    const size_t behind = (size_t)(*l->n - place) * l->bytes;
+    if (is_out) {
+        memmove(to, to + l->bytes, behind - l->bytes);
+        --*l->n;
+        return KITH_OK;
+    }
+    memmove(to + l->bytes, to, behind);
+    memcpy(to, value, l->bytes);
+    ++*l->n;
     return KITH_OK;
 }
 
@@ -446,10 +463,10 @@ kith_status ki_decisions_reject(ki_decisions *n, int64_t id, const char *name, b
     bool is_there = false;
     const int64_t at = place_rejected(n, id, name, &is_there);
     const ki_name_rejected one = {id, name};
+    list l = {(char *)n->rejected, &n->n_rejected, &n->rejected_room, sizeof one};
     if (is_there != is_back) return KITH_OK;
-    void *list = NULL;
-    KI_TRY(change_list(n, (char *)n->rejected, &n->n_rejected, sizeof one, at, is_back, &one, &list, err));
-    n->rejected = list;
+    KI_TRY(change_list(n, &l, at, is_back, &one, err));
+    n->rejected = (void *)l.at;
     return KITH_OK;
 }
 
@@ -457,10 +474,10 @@ kith_status ki_decisions_tell_apart(ki_decisions *n, int64_t a, int64_t b, bool 
     bool is_there = false;
     const ki_name_pair one = {a < b ? a : b, a < b ? b : a};
     const int64_t at = place_apart(n, one.a, one.b, &is_there);
+    list l = {(char *)n->apart, &n->n_apart, &n->apart_room, sizeof one};
     if (is_there != is_back) return KITH_OK;
-    void *list = NULL;
-    KI_TRY(change_list(n, (char *)n->apart, &n->n_apart, sizeof one, at, is_back, &one, &list, err));
-    n->apart = list;
+    KI_TRY(change_list(n, &l, at, is_back, &one, err));
+    n->apart = (void *)l.at;
     return KITH_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "base/alloc.h"
+#include "collection/decisions.h"
 #include "collection/made_collection.h"
 
 /* Photos of 3 classes in folders a, b and loose: the last have no label. */
@@ -416,6 +417,30 @@ static void multiply(kith_collection *c) {
     free(text);
 }
 
+/* Very many names are turned down, in an order that suits nobody: no list is made anew for each. */
+static void test_many_rejected(void **state) {
+    (void)state;
+    enum { MANY = 20000 };
+    kith_error err;
+    ki_decisions noted = {0};
+    ki_alloc_fail_after(200);
+    for (int64_t i = 0; i < MANY; i++) {
+        const int64_t id = i * 7919 % MANY;
+        assert_ok(ki_decisions_reject(&noted, id, "x", false, &err), &err);
+        assert_ok(ki_decisions_tell_apart(&noted, id + 1, id, false, &err), &err);
+    }
+    ki_alloc_fail_after(-1);
+    assert_int_equal(noted.n_rejected, MANY);
+    for (int64_t i = 1; i < MANY; i++)
+        assert_true(noted.rejected[i].id == i && noted.apart[i].a == i && noted.apart[i].b == i + 1);
+    assert_ok(ki_decisions_reject(&noted, 5, "x", true, &err), &err);
+    assert_ok(ki_decisions_tell_apart(&noted, 5, 6, true, &err), &err);
+    assert_true(!ki_decisions_is_rejected(&noted, 5, "x") && ki_decisions_is_rejected(&noted, 6, "x"));
+    assert_true(!ki_decisions_are_apart(&noted, 6, 5) && ki_decisions_are_apart(&noted, 7, 6));
+    assert_int_equal(noted.n_apart, MANY - 1);
+    ki_decisions_drop(&noted);
+}
+
 /* A thousand decisions are remembered, and the counts of all. */
 static void test_many(void **state) {
     (void)state;
@@ -481,6 +506,7 @@ int main(void) {
         cmocka_unit_test_setup(test_memory, set_up),
         cmocka_unit_test_setup(test_killed, set_up),
         cmocka_unit_test_setup(test_many, set_up),
+        cmocka_unit_test(test_many_rejected),
         cmocka_unit_test_setup(test_damaged, set_up),
     };
     return cmocka_run_group_tests_name("decisions", tests, NULL, testing_tear_down);
