@@ -283,7 +283,7 @@ typedef struct kith_search_request {
     bool exact;                /* compare every vector */
     bool hide_duplicates;      /* of several hits with the same picture only the nearest */
     double unknown;            /* the part of the queries that shows things the index does not have, 0 to 1 */
-    /* Promises, of which one may be given. Among the first 24 hits, and at most k, those are found that … */
+    /* Promises, of which one may be given, without `where`. Among the first 24 hits, and at most k, those are found that … */
     double precision; /* … leave at most the part 1 - precision of all hits wrong; NaN: any */
     double complete;  /* … hold a right one for this part of the queries whose thing is there; NaN: any */
 } kith_search_request;
@@ -298,7 +298,7 @@ typedef struct kith_found_hit {
     kith_index_item item;    /* with its id */
     const char *picture;     /* where its image lies; NULL: it has none that is a file */
     /* The chance that it is wrong, and its 95 % interval (kith/reliability.h). NaN: not known, because the index has too few labels, or
-     * the query is no single image, item or vector, its hits were re-ranked, or it is the item that was asked with, or
+     * the query is no single image, item or vector, its hits were re-ranked, `where` asks for the label, group, path or id, or it is the item that was asked with, or
      * has the very vector of the query */
     double error_rate, error_rate_low, error_rate_high;
 } kith_found_hit;

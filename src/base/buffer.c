@@ -65,7 +65,9 @@ void ki_buffer_escaped(ki_buffer *b, const char *text) {
                                             : NULL;
         size_t n = ki_utf8_next(text, left);
         const bool is_control = (byte < 0x20 && byte != '\t' && byte != '\n') || byte == 0x7f;
-        if (!entity && (n == 0 || is_control)) entity = "\xef\xbf\xbd";
+        /* U+FFFE and U+FFFF, which XML has no way to write. */
+        const bool is_none = n == 3 && memcmp(text, "\xef\xbf", 2) == 0 && (unsigned char)text[2] >= 0xbe;
+        if (!entity && (n == 0 || is_control || is_none)) entity = "\xef\xbf\xbd";
         if (n == 0) n = 1;
         if (entity)
             ki_buffer_add(b, entity, strlen(entity));

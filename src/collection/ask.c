@@ -88,7 +88,8 @@ static kith_status take_requests(ki_asking *a, const kith_search_request *reques
         f->status = check(&x->r, &f->error);
         f->top_score = x->evidence = (double)NAN;
         if (f->status == KITH_OK) f->status = find_limit(a->index, &x->r, &f->limit, &f->error);
-        if (f->status == KITH_OK) f->status = ki_ask_promise(a, &x->r, &x->evidence, &f->error);
+        if (f->status == KITH_OK) f->status = ki_ask_filter(a, &x->r, &x->asks_names, &f->error);
+        if (f->status == KITH_OK) f->status = ki_ask_promise(a, x, &x->evidence, &f->error);
     }
     return KITH_OK;
 }

@@ -13,6 +13,7 @@ typedef struct ki_asked {
     kith_found *found; /* its row, then its hits */
     int64_t n_wanted;  /* nearest items, in the search that is next */
     double evidence;   /* that hits need to keep a promise; NaN: any will do */
+    bool asks_names;   /* its filter chooses items by what they are */
     bool is_found;     /* nothing is left to do */
 } ki_asked;
 
@@ -27,10 +28,12 @@ typedef struct ki_asking {
     kith_reliability *reliability; /* NULL: nothing is known of how often hits are wrong */
 } ki_asking;
 
-/* Can the chance that its hits are wrong be told? The trials were single rows, in the order of their scores. */
-static inline bool ki_is_like_trials(const ki_asking *asking, const kith_search_request *request) {
-    return asking->reliability && request->n_parts == 1 && request->parts[0].weight > 0 &&
-           request->rerank == KITH_RERANK_NONE;
+/* Can the chance that its hits are wrong be told? The trials were single rows, in the order of their scores. A filter by the label leaves
+ * out the very hits with another label that a hit is measured by. */
+static inline bool ki_is_like_trials(const ki_asking *asking, const ki_asked *asked) {
+    const kith_search_request *r = &asked->r;
+    return asking->reliability && r->n_parts == 1 && r->parts[0].weight > 0 &&
+           r->rerank == KITH_RERANK_NONE && !asked->asks_names;
 }
 
 /* ---- errors.c ---- */
@@ -38,8 +41,11 @@ static inline bool ki_is_like_trials(const ki_asking *asking, const kith_search_
 /* What is known of how often hits are wrong; asking->reliability is freed by the caller. */
 kith_status ki_ask_reliability(ki_asking *asking, kith_error *err);
 /* The evidence that a promise takes. KITH_EINVAL: it cannot be promised. */
-kith_status ki_ask_promise(const ki_asking *asking, const kith_search_request *request, double *ret_evidence,
+kith_status ki_ask_promise(const ki_asking *asking, const ki_asked *asked, double *ret_evidence,
                            kith_error *err);
+/* Does the request's filter ask for the label, the group, the path or the id? KITH_EINVAL: it is none. */
+kith_status ki_ask_filter(const ki_asking *asking, const kith_search_request *request, bool *ret_asks_names,
+                          kith_error *err);
 /* How much speaks for each hit of a whole list, nearest first: ret_evidence [n]. The item `self` (-1: none) and
  * what has the query's very vector are no hits: they have NaN. */
 kith_status ki_ask_evidence(const ki_asking *asking, int64_t self, const kith_hit *hits, int64_t n,

@@ -32,7 +32,7 @@ typedef struct ki_name_entry {
     kith_name_act root; /* of an undo, and an undo of that: what the first of them was */
     const char *name, *from;
     int64_t of;                 /* an undo: of which */
-    int64_t undone_by;          /* found when it is read; 0: it counts */
+    int64_t undone_by;          /* the decision that has undone it, and was not undone itself; 0: none */
     bool is_back;               /* of the root, this takes it back */
     int64_t n_checked, n_wrong; /* proposals, as the counts change by it */
     ki_name_change *changes;
@@ -57,9 +57,9 @@ typedef struct ki_decisions {
     ki_name_entry *entries; /* the oldest first */
     int64_t n_entries;
     ki_name_rejected *rejected; /* by id, then name */
-    int64_t n_rejected;
+    int64_t n_rejected, rejected_room;
     ki_name_pair *apart; /* by a, then b */
-    int64_t n_apart;
+    int64_t n_apart, apart_room;
 } ki_decisions;
 
 /* As of the commit that the index sees. KITH_EFORMAT: a note cannot be read. */
@@ -76,7 +76,7 @@ kith_status ki_decisions_reject(ki_decisions *names, int64_t id, const char *nam
 kith_status ki_decisions_tell_apart(ki_decisions *names, int64_t a, int64_t b, bool is_back, kith_error *err);
 /* The decision of that number; NULL: not remembered. */
 const ki_name_entry *ki_decisions_find(const ki_decisions *names, int64_t number);
-/* The number of the decision that has undone it, and was not undone itself; 0: none. */
+/* undone_by of that decision, as it was read; 0 where it is not remembered. */
 int64_t ki_decisions_undone_by(const ki_decisions *names, int64_t number);
 
 /* The rate of wrong proposals with its interval; all NaN when none were checked. */

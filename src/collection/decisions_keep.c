@@ -75,7 +75,7 @@ static kith_status map_names(const mapping *m, ki_decisions *n, kith_error *err)
     const int64_t n_rejected = n->n_rejected, n_apart = n->n_apart;
     n->rejected = NULL;
     n->apart = NULL;
-    n->n_rejected = n->n_apart = 0;
+    n->n_rejected = n->n_apart = n->rejected_room = n->apart_room = 0;
     for (int64_t i = 0; i < n_rejected; i++) {
         const int64_t id = mapped(m, rejected[i].id);
         if (id >= 0) KI_TRY(ki_decisions_reject(n, id, rejected[i].name, false, err));

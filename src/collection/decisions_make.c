@@ -56,7 +56,9 @@ static kith_status check_ids(const kith_name_request *o, kith_error *err) {
                        KITH_NAMES_MOST_ITEMS);
     if (o->act == KITH_NAME_APART && o->n_ids != 2)
         return ki_fail(err, KITH_EINVAL, "%lld items are told apart; wanted two", (long long)o->n_ids);
-    KI_NEED(err, o->ids);
+    if (!o->ids)
+        return ki_fail(err, KITH_EINVAL, "%lld items are to be decided about, and ids is NULL",
+                       (long long)o->n_ids);
     KI_TRY(ki_alloc_or(&sorted, (size_t)o->n_ids, sizeof *sorted, "ids", err));
     memcpy(sorted, o->ids, (size_t)o->n_ids * sizeof *sorted);
     qsort(sorted, (size_t)o->n_ids, sizeof *sorted, by_number);
@@ -83,6 +85,9 @@ static kith_status check(const kith_name_request *o, kith_error *err) {
     if (is_of_a_name(o->act) && !o->from) return ki_fail(err, KITH_EINVAL, "the old name is missing");
     if (is_of_a_name(o->act) && strcmp(o->from, o->name) == 0)
         return ki_fail(err, KITH_EINVAL, "the old and the new name are both '%.80s'", o->name);
+    if (o->act == KITH_NAME_UNDO && o->number < 0)
+        return ki_fail(err, KITH_EINVAL, "decision %lld; wanted a number from 1, or 0 for the last one",
+                       (long long)o->number);
     if (o->act == KITH_NAME_UNDO || is_of_a_name(o->act)) return KITH_OK;
     return check_ids(o, err);
 }

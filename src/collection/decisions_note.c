@@ -9,6 +9,8 @@
 #include "io/json.h"
 #include "search/notes.h"
 
+enum { MOST_MADE = 1 << 30 }; /* decisions, and proposals that were checked: more is damage */
+
 static const char *const words[] = {
 #define X(name, word) word,
     KITH_NAME_ACT_LIST(X)
@@ -27,7 +29,7 @@ void ki_decisions_drop(ki_decisions *n) {
 void ki_decisions_rate(int64_t n_checked, int64_t n_wrong, double *ret_rate, double *ret_low,
                        double *ret_high) {
     static const double Z = 1.959963984540054; /* 95 % on both sides */
-    const double n = (double)n_checked, p = n > 0 ? (double)n_wrong / n : NAN, zz = Z * Z / n;
+    const double n = (double)n_checked, p = n > 0 ? fmin((double)n_wrong / n, 1) : NAN, zz = Z * Z / n;
     const double middle = (p + zz / 2) / (1 + zz);
     const double half = Z * sqrt(p * (1 - p) / n + zz / (4 * n)) / (1 + zz);
     *ret_rate = p;
@@ -111,6 +113,9 @@ static bool get_act(const ki_value *value, kith_name_act *ret) {
     return false;
 }
 
+/* Of the items of a decision, or less them. */
+static bool is_count(int64_t n) { return n >= -KITH_NAMES_MOST_ITEMS && n <= KITH_NAMES_MOST_ITEMS; }
+
 static kith_status get_entry(const reader *r, const ki_value *v, ki_name_entry *e) {
     const char *kind = NULL;
     int64_t is_back = 0;
@@ -122,11 +127,25 @@ static kith_status get_entry(const reader *r, const ki_value *v, ki_name_entry *
         !get_int(ki_value_get(v, "checked"), INT64_MIN, &e->n_checked) ||
         !get_int(ki_value_get(v, "wrong"), INT64_MIN, &e->n_wrong))
         return fail(r);
-    if (e->of >= e->number) return fail(r);
+    if (e->of >= e->number || !is_count(e->n_checked) || !is_count(e->n_wrong)) return fail(r);
+    if (e->root == KITH_NAME_REJECT && !e->name) return fail(r);
     e->by_model = strcmp(kind, "model") == 0;
     e->is_back = is_back != 0;
     KI_TRY(get_changes(r, ki_value_get(v, "changes"), e));
     return get_ids(r, ki_value_get(v, "ids"), &e->ids, &e->n_ids);
+}
+
+/* Numbers rise. */
+static ki_name_entry *entry_of(const ki_decisions *n, int64_t number) {
+    int64_t low = 0, high = n->n_entries;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (n->entries[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n->n_entries && n->entries[low].number == number ? &n->entries[low] : NULL;
 }
 
 /* The next line of a note, parsed; *ret NULL at its end. */
@@ -146,6 +165,15 @@ static int64_t count_lines(const char *text) {
     return n;
 }
 
+/* The last one first: whether one counts is known when all behind it have been looked at. */
+static void find_undone(ki_decisions *n) {
+    for (int64_t i = n->n_entries - 1; i >= 0; i--) {
+        const ki_name_entry *e = &n->entries[i];
+        ki_name_entry *of = e->of > 0 && e->undone_by == 0 ? entry_of(n, e->of) : NULL;
+        if (of && of->undone_by == 0) of->undone_by = e->number;
+    }
+}
+
 static kith_status read_entries(ki_decisions *n, const char *text, kith_error *err) {
     const reader r = {&n->arena, "decisions", err};
     ki_value *line = NULL;
@@ -153,19 +181,22 @@ static kith_status read_entries(ki_decisions *n, const char *text, kith_error *e
     if (!line) return KITH_OK;
     if (!get_int(ki_value_get(line, "made"), 0, &n->n_made) ||
         !get_int(ki_value_get(line, "checked"), 0, &n->n_checked) ||
-        !get_int(ki_value_get(line, "wrong"), 0, &n->n_wrong))
+        !get_int(ki_value_get(line, "wrong"), 0, &n->n_wrong) || n->n_made > MOST_MADE ||
+        n->n_checked > MOST_MADE || n->n_wrong > MOST_MADE)
         return fail(&r);
     const size_t most = (size_t)count_lines(text) + 2; /* and a new one */
     n->entries = ki_arena_alloc(&n->arena, most, sizeof *n->entries);
     if (!n->entries) return ki_fail_memory(err, most * sizeof *n->entries, "decisions");
-    for (;;) {
-        KI_TRY(next_line(&r, &text, &line));
-        if (!line) return KITH_OK;
+    for (int64_t before = 0;; before = n->entries[n->n_entries++].number) {
         ki_name_entry *e = &n->entries[n->n_entries];
+        KI_TRY(next_line(&r, &text, &line));
+        if (!line) break;
+        if (n->n_entries == KITH_NAMES_KEPT) return fail(&r);
         KI_TRY(get_entry(&r, line, e));
-        if (n->n_entries > 0 && e->number <= e[-1].number) return fail(&r);
-        n->n_entries++;
+        if (e->number <= before || e->number > n->n_made) return fail(&r);
     }
+    find_undone(n);
+    return KITH_OK;
 }
 
 static kith_status read_rejected(ki_decisions *n, const char *text, kith_error *err) {
@@ -174,6 +205,7 @@ static kith_status read_rejected(ki_decisions *n, const char *text, kith_error *
     const size_t most = (size_t)count_lines(text) + 1;
     n->rejected = ki_arena_alloc(&n->arena, most, sizeof *n->rejected);
     if (!n->rejected) return ki_fail_memory(err, most * sizeof *n->rejected, "names");
+    n->rejected_room = (int64_t)most;
     for (;;) {
         ki_name_rejected *to = &n->rejected[n->n_rejected];
         KI_TRY(next_line(&r, &text, &line));
@@ -191,6 +223,7 @@ static kith_status read_apart(ki_decisions *n, const char *text, kith_error *err
     const size_t most = (size_t)count_lines(text) + 1;
     n->apart = ki_arena_alloc(&n->arena, most, sizeof *n->apart);
     if (!n->apart) return ki_fail_memory(err, most * sizeof *n->apart, "pairs");
+    n->apart_room = (int64_t)most;
     for (;;) {
         ki_name_pair *to = &n->apart[n->n_apart];
         KI_TRY(next_line(&r, &text, &line));
@@ -201,20 +234,8 @@ static kith_status read_apart(ki_decisions *n, const char *text, kith_error *err
     }
 }
 
-static ki_name_entry *find_entry(const ki_decisions *n, int64_t number);
-
-/* From the last one back: whatever could undo one is behind it. */
-static void find_undone(ki_decisions *n) {
-    for (int64_t i = n->n_entries - 1; i >= 0; i--) {
-        const ki_name_entry *e = &n->entries[i];
-        ki_name_entry *of = e->of > 0 && e->undone_by == 0 ? find_entry(n, e->of) : NULL;
-        if (of) of->undone_by = e->number;
-    }
-}
-
 kith_status ki_decisions_read(ki_decisions *n, const kith_index *index, kith_error *err) {
     KI_TRY(read_entries(n, ki_index_note(index, KI_NOTE_DECISIONS), err));
-    find_undone(n);
     KI_TRY(read_rejected(n, ki_index_note(index, KI_NOTE_REJECTED), err));
     return read_apart(n, ki_index_note(index, KI_NOTE_APART), err);
 }
@@ -397,28 +418,43 @@ bool ki_decisions_are_apart(const ki_decisions *n, int64_t a, int64_t b) {
     return is_there;
 }
 
-/* Room for one more at `at` of a list in the arena, or the one there is taken out. */
-static kith_status change_list(ki_decisions *n, char *list, int64_t *count, size_t bytes, int64_t at,
-                               bool is_out, const void *value, void **ret_list, kith_error *err) {
-    *ret_list = list;
-    const size_t behind = (size_t)(*count - at) * bytes;
-    if (is_out) {
-        memmove(list + (size_t)at * bytes, list + (size_t)(at + 1) * bytes, behind - bytes);
-        --*count;
-        return KITH_OK;
-    }
-    if (*count >= KITH_NAMES_MOST_REJECTED) {
+/* A list in the arena: it grows by half, so that many that are put in one by one take no more than three times their memory. */
+typedef struct list {
+    char *at;
+    int64_t *n, *room;
+    size_t bytes; /* of one */
+} list;
+
+static kith_status make_room(ki_decisions *n, list *l, kith_error *err) {
+    if (*l->n >= KITH_NAMES_MOST_REJECTED) {
         ki_fail(err, KITH_EINVAL, "%d rejected names or pairs are remembered, and there is no room for more",
                 KITH_NAMES_MOST_REJECTED);
         return ki_hint(err, KITH_EINVAL, "give the photos names instead");
     }
-    char *longer = ki_arena_alloc(&n->arena, (size_t)*count + 1, bytes);
-    if (!longer) return ki_fail_memory(err, ((size_t)*count + 1) * bytes, "names");
-    if (*count > 0) memcpy(longer, list, (size_t)at * bytes);
-    memcpy(longer + (size_t)at * bytes, value, bytes);
-    if (behind > 0) memcpy(longer + (size_t)(at + 1) * bytes, list + (size_t)at * bytes, behind);
-    *ret_list = longer;
-    ++*count;
+    if (*l->n < *l->room) return KITH_OK;
+    const int64_t room = *l->n + *l->n / 2 + 8;
+    char *longer = ki_arena_alloc(&n->arena, (size_t)room, l->bytes);
+    if (!longer) return ki_fail_memory(err, (size_t)room * l->bytes, "names");
+    if (*l->n > 0) memcpy(longer, l->at, (size_t)*l->n * l->bytes);
+    l->at = longer;
+    *l->room = room;
+    return KITH_OK;
+}
+
+/* One more at `place`, or the one there is taken out. */
+static kith_status change_list(ki_decisions *n, list *l, int64_t place, bool is_out, const void *value,
+                               kith_error *err) {
+    if (!is_out) KI_TRY(make_room(n, l, err));
+    char *to = l->at + (size_t)place * l->bytes;
+    const size_t behind = (size_t)(*l->n - place) * l->bytes;
+    if (is_out) {
+        memmove(to, to + l->bytes, behind - l->bytes);
+        --*l->n;
+        return KITH_OK;
+    }
+    memmove(to + l->bytes, to, behind);
+    memcpy(to, value, l->bytes);
+    ++*l->n;
     return KITH_OK;
 }
 
@@ -427,10 +463,10 @@ kith_status ki_decisions_reject(ki_decisions *n, int64_t id, const char *name, b
     bool is_there = false;
     const int64_t at = place_rejected(n, id, name, &is_there);
     const ki_name_rejected one = {id, name};
+    list l = {(char *)n->rejected, &n->n_rejected, &n->rejected_room, sizeof one};
     if (is_there != is_back) return KITH_OK;
-    void *list = NULL;
-    KI_TRY(change_list(n, (char *)n->rejected, &n->n_rejected, sizeof one, at, is_back, &one, &list, err));
-    n->rejected = list;
+    KI_TRY(change_list(n, &l, at, is_back, &one, err));
+    n->rejected = (void *)l.at;
     return KITH_OK;
 }
 
@@ -438,31 +474,16 @@ kith_status ki_decisions_tell_apart(ki_decisions *n, int64_t a, int64_t b, bool 
     bool is_there = false;
     const ki_name_pair one = {a < b ? a : b, a < b ? b : a};
     const int64_t at = place_apart(n, one.a, one.b, &is_there);
+    list l = {(char *)n->apart, &n->n_apart, &n->apart_room, sizeof one};
     if (is_there != is_back) return KITH_OK;
-    void *list = NULL;
-    KI_TRY(change_list(n, (char *)n->apart, &n->n_apart, sizeof one, at, is_back, &one, &list, err));
-    n->apart = list;
+    KI_TRY(change_list(n, &l, at, is_back, &one, err));
+    n->apart = (void *)l.at;
     return KITH_OK;
 }
 
-/* By their numbers, which rise. */
-static ki_name_entry *find_entry(const ki_decisions *n, int64_t number) {
-    int64_t low = 0, high = n->n_entries;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (n->entries[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < n->n_entries && n->entries[low].number == number ? &n->entries[low] : NULL;
-}
-
-const ki_name_entry *ki_decisions_find(const ki_decisions *n, int64_t number) {
-    return find_entry(n, number);
-}
+const ki_name_entry *ki_decisions_find(const ki_decisions *n, int64_t number) { return entry_of(n, number); }
 
 int64_t ki_decisions_undone_by(const ki_decisions *n, int64_t number) {
-    const ki_name_entry *e = ki_decisions_find(n, number);
+    const ki_name_entry *e = entry_of(n, number);
     return e ? e->undone_by : 0;
 }

@@ -5,6 +5,9 @@
 #include "base/alloc.h"
 #include "collection/ask.h"
 #include "collection/reliable.h"
+#include "kith/groups.h"
+#include "search/files/segment.h"
+#include "search/filter.h"
 #include "search/index_handle.h"
 
 kith_status ki_ask_reliability(ki_asking *a, kith_error *err) {
@@ -52,8 +55,24 @@ static kith_status refuse(const ki_asking *a, const kith_search_request *q, doub
     return ki_hint(err, KITH_EINVAL, "ask for less, name more of the items, or use a better model");
 }
 
-kith_status ki_ask_promise(const ki_asking *a, const kith_search_request *q, double *ret_evidence,
-                           kith_error *err) {
+kith_status ki_ask_filter(const ki_asking *a, const kith_search_request *q, bool *ret_asks_names,
+                          kith_error *err) {
+    ki_where *where = NULL;
+    *ret_asks_names = false;
+    if (!a->reliability || !q->where) return KITH_OK;
+    KI_TRY(ki_index_parse(a->index, q->where, &where, err));
+    *ret_asks_names = ki_where_asks(where, KI_COLUMN_LABEL) || ki_where_asks(where, KI_COLUMN_PATH) ||
+                      ki_where_asks(where, KI_COLUMN_ID);
+    for (int64_t i = 0; kith_index_column(a->index, i).name; i++) {
+        if (strcmp(kith_index_column(a->index, i).name, KITH_GROUPS_COLUMN) == 0)
+            *ret_asks_names |= ki_where_asks(where, KI_COLUMN_FIRST + i);
+    }
+    ki_where_free(where);
+    return KITH_OK;
+}
+
+kith_status ki_ask_promise(const ki_asking *a, const ki_asked *x, double *ret_evidence, kith_error *err) {
+    const kith_search_request *q = &x->r;
     const bool is_precision = !isnan(q->precision);
     const double part = is_precision ? q->precision : q->complete;
     const char *name = is_precision ? "precision" : "complete";
@@ -65,7 +84,11 @@ kith_status ki_ask_promise(const ki_asking *a, const kith_search_request *q, dou
         return ki_fail(err, KITH_EINVAL, "precision and complete are both given; wanted one");
     if (!(part > 0 && part < 1))
         return ki_fail(err, KITH_EINVAL, "%s is %g; wanted a part above 0 and below 1", name, part);
-    if (a->reliability && !ki_is_like_trials(a, q))
+    if (a->reliability && q->where) {
+        ki_fail(err, KITH_EINVAL, "%s is for searches without a filter: the trials had none", name);
+        return ki_hint(err, KITH_EINVAL, "search without the filter, and choose among the hits");
+    }
+    if (a->reliability && !ki_is_like_trials(a, x))
         return ki_fail(err, KITH_EINVAL,
                        "%s is for queries of one image, item or vector that are not re-ranked", name);
     if (a->reliability)

@@ -22,9 +22,10 @@ static int64_t wanted_in_all(const kith_search_request *r, int64_t n_items) {
 }
 
 /* What speaks for a hit does not depend on how many are wanted. One more, as one may be the query itself. */
-static int64_t wanted_at_first(const ki_asking *a, const kith_search_request *r) {
+static int64_t wanted_at_first(const ki_asking *a, const ki_asked *x) {
+    const kith_search_request *r = &x->r;
     const int64_t n = wanted_in_all(r, a->info.n_items);
-    if (!ki_is_like_trials(a, r)) return n;
+    if (!ki_is_like_trials(a, x)) return n;
     const int64_t depth = a->reliability->depth + (r->parts[0].id >= 0),
                   most = depth < a->info.n_items ? depth : a->info.n_items;
     return n > most ? n : most;
@@ -190,7 +191,7 @@ static kith_status take_hits(const ki_asking *a, ki_asked *x, const groups *dupl
     kith_status status;
     double *evidence = NULL;
     if (n > x->n_wanted) n = x->n_wanted;
-    if (n > 0 && ki_is_like_trials(a, &x->r)) {
+    if (n > 0 && ki_is_like_trials(a, x)) {
         KI_CHECK(ki_alloc_or(&evidence, (size_t)n, sizeof *evidence, "hits", err));
         KI_CHECK(ki_ask_evidence(a, x->r.parts[0].id, hits, n, evidence, err));
         for (int64_t i = n - 1; i >= 0; i--) {
@@ -318,7 +319,7 @@ kith_status ki_find(ki_asking *a, kith_error *err) {
     ki_asked **open = NULL;
     KI_CHECK(need_groups(a, &duplicates, err));
     KI_CHECK(ki_alloc_or(&open, (size_t)a->n, sizeof *open, "queries", err));
-    for (int64_t i = 0; i < a->n; i++) a->asked[i].n_wanted = wanted_at_first(a, &a->asked[i].r);
+    for (int64_t i = 0; i < a->n; i++) a->asked[i].n_wanted = wanted_at_first(a, &a->asked[i]);
     for (int64_t n; (n = list_open(a, open)) > 0;) {
         for (int64_t at = 0, m; at < n; at += m) {
             m = gather(a, open + at, n - at);

@@ -6,6 +6,8 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "collection/group.h"
+#include "search/filter.h"
+#include "search/index_handle.h"
 #include "search/notes.h"
 
 /* ---- the note: "1 ERROR LEVEL SCORE LEAST ALL NUMBER ID WHERE" ---- */
@@ -136,6 +138,10 @@ kith_status ki_groups_chosen(const kith_index *index, const int64_t *ids, int64_
     char *both = NULL;
     int64_t *chosen = NULL, n_chosen = 0;
     const bool has_where = where && *where;
+    ki_where *alone = NULL;
+    /* An expression by itself, before it becomes a part of another: "a) or (b" is none. */
+    if (has_where) KI_TRY(ki_index_parse(index, where, &alone, err));
+    ki_where_free(alone);
     const size_t bytes = (has_where ? strlen(where) : 0) + sizeof unlabelled + 16;
     KI_TRY(ki_alloc_or(&both, bytes, 1, "an expression", err));
     if (has_where)

@@ -52,7 +52,7 @@ static kith_status is_recent(const kith_index *index, const ki_name_curve *curve
     const kith_status status = kith_index_ids(index, KI_NAMED, &ids, &n, err);
     kith_ids_free(ids);
     const int64_t change = n > curve->n_rows ? n - curve->n_rows : curve->n_rows - n;
-    *ret = change * 10 <= curve->n_rows;
+    *ret = change <= curve->n_rows / 10;
     return status;
 }
 

@@ -20,7 +20,8 @@ static double score_of(kith_metric metric, const float *a, const float *b, int64
     }
     if (metric == KITH_SQEUCLIDEAN) return distance;
     if (metric == KITH_INNER) return product;
-    return a_square > 0 && b_square > 0 ? product / (sqrt(a_square) * sqrt(b_square)) : 0;
+    /* Of what is no number the result is none. */
+    return a_square == 0 || b_square == 0 ? product : product / (sqrt(a_square) * sqrt(b_square));
 }
 
 kith_status kith_same(const kith_calibration *curve, const float *a, const float *b, int64_t dim,

@@ -9,6 +9,9 @@
 #include "base/buffer.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "collection/decisions.h"
+#include "data/dataset/table.h"
+#include "kith/groups.h"
 #include "search/files/cells.h"
 #include "search/notes.h"
 
@@ -45,6 +48,11 @@ static kith_status recall(ki_sync_meta *m, const kith_index *index, const char *
     int64_t n = 0;
     const char **columns = NULL;
     KI_TRY(ki_index_note_paths(index, KI_NOTE_META_COLUMNS, &m->arena, &columns, &n, err));
+    /* No table has more, and there is no room for the changes of more. */
+    if (n > KI_TABLE_MOST_FIELDS)
+        return ki_fail(err, KITH_EFORMAT,
+                       "the index's note 'meta_columns' has %lld columns; a table has at most %d",
+                       (long long)n, (int)KI_TABLE_MOST_FIELDS);
     m->dropped = columns;
     for (int64_t i = 0; i < n; i++) {
         if (!ki_sync_meta_has(m, columns[i])) columns[m->n_dropped++] = columns[i];
@@ -68,6 +76,24 @@ done:
 }
 
 /* ---- the table ---- */
+
+/* What people decided, and groups that were found: a table would take them from all photos that it does not name. */
+static kith_status check_own(const ki_sync_meta *m, const kith_index *index, const char *path,
+                             kith_error *err) {
+    const char *groups = ki_index_note(index, KI_NOTE_GROUPS);
+    const struct {
+        const char *name, *what;
+        bool is_ours;
+    } own[] = {{KI_NAMED_BY, "who gave a photo its name", true},
+               {KI_NAMED_KIND, "who gave a photo its name", true},
+               {KITH_GROUPS_COLUMN, "the groups that were found", groups && *groups}};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        if (!own[i].is_ours || !ki_sync_meta_has(m, own[i].name)) continue;
+        ki_fail(err, KITH_EINVAL, "%.300s has a column '%s', which says %s", path, own[i].name, own[i].what);
+        return ki_hint(err, KITH_EINVAL, "give the column another name");
+    }
+    return KITH_OK;
+}
 
 static kith_status check_columns(const ki_sync_meta *m, const char *path, kith_error *err) {
     bool has_path = false;
@@ -230,6 +256,7 @@ kith_status ki_sync_meta_open(ki_sync *s, kith_error *err) {
         kith_status status = kith_file_hash(whole, hash, err);
         if (status == KITH_OK) status = kith_items_read(whole, &m->items, err);
         if (status != KITH_OK) return fail_gone(!given, status, err);
+        KI_TRY(check_own(m, s->index, path, err));
         KI_TRY(check_columns(m, path, err));
     } else {
         *whole = '\0';

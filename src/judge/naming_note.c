@@ -127,6 +127,7 @@ kith_status ki_naming_read(const char *text, ki_name_curve *ret, kith_error *err
     ki_value *root = NULL;
     *ret = (ki_name_curve){0};
     kith_status status = ki_json_parse(text, strlen(text), "the curve of names", &arena, &root, err);
+    if (status == KITH_EFORMAT) status = fail(err, "its text", "JSON");
     if (status == KITH_OK) status = get_all(root, ret, err);
     ki_arena_release(&arena);
     return status;

@@ -70,4 +70,12 @@ bool ki_where_holds(const ki_where_node *node, const kith_value *x) {
     return is_true != node->is_negated;
 }
 
+static bool asks(const ki_where_node *node, int64_t column) {
+    if (!node) return false;
+    if (node->kind == KI_WHERE_COMPARE) return node->column == column;
+    return asks(node->left, column) || asks(node->right, column);
+}
+
+bool ki_where_asks(const ki_where *filter, int64_t column) { return asks(filter->root, column); }
+
 void ki_where_show(ki_where *filter, const ki_roots *roots) { filter->shown = roots; }

@@ -27,6 +27,9 @@ void ki_where_free(ki_where *filter); /* NULL is fine */
 /* Compare paths as the roots show them; they live as long as the filter. NULL: as they are. */
 void ki_where_show(ki_where *filter, const ki_roots *roots);
 
+/* Is a column compared (KI_COLUMN_LABEL, …)? */
+bool ki_where_asks(const ki_where *filter, int64_t column);
+
 /* Does the whole text match the pattern? */
 bool ki_like(const char *text, const char *pattern);
 

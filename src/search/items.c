@@ -37,6 +37,15 @@ static kith_status copy(kith_items *items, ki_text text, const char **ret, kith_
     return *ret ? KITH_OK : ki_fail_memory(err, text.n, "a field of the table");
 }
 
+static bool is_there_before(const ki_table *t, size_t field) {
+    for (size_t i = 0; i < field; i++) {
+        if (t->field[i].n == t->field[field].n &&
+            memcmp(t->field[i].s, t->field[field].s, t->field[i].n) == 0)
+            return true;
+    }
+    return false;
+}
+
 static kith_status read_header(kith_items *items, ki_table *t, fields *ret, kith_error *err) {
     bool more = false;
     KI_TRY(ki_table_next(t, &more, err));
@@ -44,6 +53,8 @@ static kith_status read_header(kith_items *items, ki_table *t, fields *ret, kith
     *ret =
         (fields){.path = ki_table_column(t, "path"), .label = ki_table_column(t, "label"), .n = t->n_fields};
     for (size_t i = 0; i < t->n_fields; i++) {
+        if (t->field[i].n > 0 && is_there_before(t, i))
+            return ki_lines_fail(&t->lines, t->line, "another name for every column", err);
         if ((int)i == ret->path || (int)i == ret->label) continue;
         if (t->field[i].n == 0) return ki_lines_fail(&t->lines, t->line, "a name for every column", err);
         ret->column[items->n_columns] = (int)i;

@@ -22,6 +22,8 @@ static void test_escaping(void **state) {
                 {"<a href=\"x\">&'", "&lt;a href=&quot;x&quot;&gt;&amp;&#39;"},
                 {"a\tb\nc\x01\x7f", "a\tb\nc\xef\xbf\xbd\xef\xbf\xbd"},
                 {"\xff<\xc3", "\xef\xbf\xbd&lt;\xef\xbf\xbd"},
+                {"\xef\xbf\xbd \xef\xbf\xbe \xef\xbf\xbf",
+                 "\xef\xbf\xbd \xef\xbf\xbd \xef\xbf\xbd"}, /* XML has none of these */
                 {"\xc0\xbc", "\xef\xbf\xbd\xef\xbf\xbd"} /* an overlong '<' */};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         ki_buffer b = {0};

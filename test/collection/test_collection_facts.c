@@ -211,6 +211,8 @@ static void test_bad_tables(void **state) {
                 {"path,a\\ntern/1.jpg,1\\nphotos/tern/1.jpg,2\\n", "names one photo twice, as"},
                 {"path,label\\ntern/1.jpg,x\\n", "has a column 'label'"},
                 {"file,a\\ntern/1.jpg,1\\n", "has no column 'path'"},
+                {"path,named_by\\ntern/1.jpg,x\\n", "has a column 'named_by', which says who"},
+                {"path,named_kind\\ntern/1.jpg,x\\n", "has a column 'named_kind', which says who"},
                 {"path,bytes\\ntern/1.jpg,1\\n", "'bytes' cannot be the name of a column"},
                 {"path,a\\ntern/1.jpg,1,2\\n", "line 2"},
                 {"", "the table is empty"}};
@@ -229,6 +231,39 @@ static void test_bad_tables(void **state) {
         kith_collection_free(c);
         assert_false(made_is_there("bad.kith/manifest.json"));
     }
+}
+
+/* A table cannot take away the groups that were found; nor is a note believed that names more columns than a table has. */
+static void test_what_is_not_of_the_table(void **state) {
+    (void)state;
+    kith_error err;
+    kith_sync_report report;
+    KITH_OPTIONS(kith_sync_options, o);
+    char whole[1024];
+    made_shell("printf 'path,group\ntern/1.jpg,7\n' > t.csv");
+    snprintf(whole, sizeof whole, "%s", made_path("t.csv"));
+    kith_collection *c = make("own.kith", NULL, &report);
+    kith_index *index = kith_collection_index(c);
+    kith_sync_report_release(&report);
+    assert_ok(kith_index_column_add(index, "group", KITH_VALUE_INT, &err), &err);
+    assert_ok(kith_index_note_set(index, "groups", "1 0.01 0.5 none 2 0 2 3 ", &err), &err);
+    assert_ok(kith_index_commit(index, NULL, &err), &err);
+    o.meta = whole;
+    assert_int_equal(made_try_sync(c, NULL, &o, &report, &err), KITH_EINVAL);
+    assert_non_null(strstr(err.message, "has a column 'group', which says the groups"));
+    kith_collection_free(c);
+    /* The columns that the table had are emptied, each once. */
+    enum { N = 20000 };
+    static char columns[7 * N + 1];
+    for (int i = 0; i < N; i++) memcpy(columns + 7 * i, "camera\n", 8);
+    made_shell("printf 'path,year\ntern/1.jpg,7\n' > t.csv");
+    c = made_open("own.kith", KITH_INDEX_WRITE);
+    index = kith_collection_index(c);
+    assert_ok(kith_index_note_set(index, "meta_columns", columns, &err), &err);
+    assert_ok(kith_index_commit(index, NULL, &err), &err);
+    assert_int_equal(made_try_sync(c, NULL, &o, &report, &err), KITH_EFORMAT);
+    assert_non_null(strstr(err.message, "'meta_columns' has 20000 columns"));
+    kith_collection_free(c);
 }
 
 /* Memory ends at any moment of a sync that reads facts and a table: nothing of it is there, and it is done again. */
@@ -332,6 +367,7 @@ int main(void) {
         cmocka_unit_test_setup(test_a_column_of_that_name, begin),
         cmocka_unit_test_setup(test_table, begin),
         cmocka_unit_test_setup(test_bad_tables, begin),
+        cmocka_unit_test_setup(test_what_is_not_of_the_table, begin),
         cmocka_unit_test_setup(test_without_memory, begin),
         cmocka_unit_test_setup(test_renewed, begin),
         cmocka_unit_test_setup(test_cache, begin),

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "base/alloc.h"
+#include "collection/decisions.h"
 #include "collection/made_collection.h"
 
 /* Photos of 3 classes in folders a, b and loose: the last have no label. */
@@ -243,6 +244,9 @@ static void test_refused(void **state) {
     const int64_t none = 4711;
     assert_int_equal(decide(c, KITH_NAME_GIVE, "anna", &none, 1, "x", &r, &err), KITH_ENOTFOUND);
     assert_int_equal(decide(c, (kith_name_act)77, "anna", &id, 1, "x", &r, &err), KITH_EINVAL);
+    assert_int_equal(decide(c, KITH_NAME_GIVE, "anna", NULL, 1, "x", &r, &err), KITH_EINVAL);
+    assert_non_null(strstr(err.message, "ids is NULL"));
+    assert_int_equal(undo(c, "anna", -5, &r, &err), KITH_EINVAL);
     kith_names names = names_of(c);
     assert_int_equal(names.n_decisions, 0);
     kith_names_release(&names);
@@ -413,6 +417,30 @@ static void multiply(kith_collection *c) {
     free(text);
 }
 
+/* Very many names are turned down, in an order that suits nobody: no list is made anew for each. */
+static void test_many_rejected(void **state) {
+    (void)state;
+    enum { MANY = 20000 };
+    kith_error err;
+    ki_decisions noted = {0};
+    ki_alloc_fail_after(200);
+    for (int64_t i = 0; i < MANY; i++) {
+        const int64_t id = i * 7919 % MANY;
+        assert_ok(ki_decisions_reject(&noted, id, "x", false, &err), &err);
+        assert_ok(ki_decisions_tell_apart(&noted, id + 1, id, false, &err), &err);
+    }
+    ki_alloc_fail_after(-1);
+    assert_int_equal(noted.n_rejected, MANY);
+    for (int64_t i = 1; i < MANY; i++)
+        assert_true(noted.rejected[i].id == i && noted.apart[i].a == i && noted.apart[i].b == i + 1);
+    assert_ok(ki_decisions_reject(&noted, 5, "x", true, &err), &err);
+    assert_ok(ki_decisions_tell_apart(&noted, 5, 6, true, &err), &err);
+    assert_true(!ki_decisions_is_rejected(&noted, 5, "x") && ki_decisions_is_rejected(&noted, 6, "x"));
+    assert_true(!ki_decisions_are_apart(&noted, 6, 5) && ki_decisions_are_apart(&noted, 7, 6));
+    assert_int_equal(noted.n_apart, MANY - 1);
+    ki_decisions_drop(&noted);
+}
+
 /* A thousand decisions are remembered, and the counts of all. */
 static void test_many(void **state) {
     (void)state;
@@ -455,16 +483,32 @@ static void test_there_and_back(void **state) {
 /* A note that was damaged is an error, and nothing is written. */
 static void test_damaged(void **state) {
     (void)state;
-    static const char *const notes[] = {"[", "{\"made\":1}",
-                                        "{\"made\":1,\"checked\":0,\"wrong\":0}\n{\"n\":1}"};
+#define HEAD "{\"made\":9,\"checked\":0,\"wrong\":0}\n"
+#define ENTRY(n, root, of, checked)                                                             \
+    "{\"n\":" n ",\"at\":0,\"who\":\"a\",\"kind\":\"person\",\"act\":\"undo\",\"root\":\"" root \
+    "\",\"of\":" of ",\"back\":0,\"checked\":" checked ",\"wrong\":0,\"ids\":[1]}\n"
+    static const char *const notes[] = {
+        "[",
+        "{\"made\":1}",
+        "{\"made\":1,\"checked\":0,\"wrong\":0}\n{\"n\":1}",
+        "{\"made\":9223372036854775807,\"checked\":0,\"wrong\":0}\n",
+        HEAD ENTRY("3", "give", "1", "0") ENTRY("3", "give", "1", "0"), /* the number is there twice */
+        HEAD ENTRY("3", "give", "1", "0") ENTRY("2", "give", "1", "0"),
+        HEAD ENTRY("10", "give", "1", "0"),
+        HEAD ENTRY("3", "give", "3", "0"),
+        HEAD ENTRY("3", "give", "1", "-9223372036854775808"),
+        HEAD ENTRY("3", "reject", "1", "0") /* of no name */
+    };
     for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {
         kith_error err;
         kith_name_result r;
+        kith_names names;
         const int64_t id = 0;
         kith_collection *c = made_open("p.kith", KITH_INDEX_WRITE);
         assert_ok(kith_index_note_set(kith_collection_index(c), "decisions", notes[i], &err), &err);
         assert_ok(kith_index_commit(kith_collection_index(c), NULL, &err), &err);
         assert_int_equal(decide(c, KITH_NAME_GIVE, "anna", &id, 1, "x", &r, &err), KITH_EFORMAT);
+        assert_int_equal(kith_collection_names(c, &names, &err), KITH_EFORMAT);
         kith_collection_free(c);
     }
 }
@@ -483,6 +527,7 @@ int main(void) {
         cmocka_unit_test_setup(test_killed, set_up),
         cmocka_unit_test_setup(test_many, set_up),
         cmocka_unit_test_setup(test_there_and_back, set_up),
+        cmocka_unit_test(test_many_rejected),
         cmocka_unit_test_setup(test_damaged, set_up),
     };
     return cmocka_run_group_tests_name("decisions", tests, NULL, testing_tear_down);

@@ -280,6 +280,8 @@ static void test_refusals(void **state) {
     options.least = 2;
     options.where = "label ==";
     assert_int_equal(kith_collection_group(c, &options, &g, &err), KITH_EINVAL);
+    options.where = "id < 3) or (id > 5";
+    assert_int_equal(kith_collection_group(c, &options, &g, &err), KITH_EINVAL);
     options.where = "id > 1000";
     assert_int_equal(kith_collection_group(c, &options, &g, &err), KITH_ENOTFOUND);
     kith_collection_free(c);

@@ -310,6 +310,9 @@ static void test_same(void **state) {
     assert_int_equal(kith_same(&curve, a, b, 2, 2, &s, &err), KITH_EINVAL);
     assert_int_equal(kith_same(&curve, a, b, 0, 0.1, &s, &err), KITH_EINVAL);
     assert_int_equal(kith_same(&curve, a, bad, 2, 0.1, &s, &err), KITH_ENUMERIC);
+    const float no_number[] = {NAN, 1};
+    assert_int_equal(kith_same(&curve, a, no_number, 2, 0.1, &s, &err), KITH_ENUMERIC);
+    assert_int_equal(kith_same(NULL, no_number, zero, 2, 0.1, &s, &err), KITH_ENUMERIC);
     curve.metric = KITH_SQEUCLIDEAN;
     assert_true(kith_same(NULL, a, b, 2, 0.1, &s, &err) == KITH_OK);
     assert_string_equal(kith_verdict_name(KITH_VERDICT_DIFFERENT), "different");

@@ -87,6 +87,54 @@ static void test_hits(void **state) {
     kith_collection_free(c);
 }
 
+/* A filter leaves hits out that others are measured by: by the label it may leave out all that are right. */
+static void test_filters(void **state) {
+    (void)state;
+    static const struct {
+        const char *where;
+        bool is_told;
+    } rows_of[] = {{NULL, true},
+                   {"year > 0", true},
+                   {"label = 'thing 3'", false},
+                   {"year > 0 and not (year > 5 or label = x)", false},
+                   {"id > 20", false},
+                   {"path like '%x%'", false},
+                   {"year > 0 or group = 7", false}};
+    kith_error err;
+    kith_found found;
+    kith_collection *c = made("filters.kith", 2 * N, N_LABELS);
+    kith_index *index = kith_collection_index(c);
+    const char *const columns[] = {"year", "group"};
+    for (int i = 0; i < 2; i++)
+        assert_ok(kith_index_column_add(index, columns[i], KITH_VALUE_INT, &err), &err);
+    for (int64_t id = 0; id < 2 * N; id++) {
+        const kith_value values[] = {{.type = KITH_VALUE_INT, .integer = 3},
+                                     {.type = KITH_VALUE_INT, .integer = 7}};
+        assert_ok(kith_index_set(index, &id, 1, columns, 2, values, &err), &err);
+    }
+    assert_ok(kith_index_commit(index, NULL, &err), &err);
+    const kith_query_part one = part_of(rows);
+    for (size_t i = 0; i < sizeof rows_of / sizeof rows_of[0]; i++) {
+        KITH_OPTIONS(kith_search_request, request);
+        request.parts = &one;
+        request.n_parts = 1;
+        request.k = 3;
+        request.where = rows_of[i].where;
+        assert_ok(kith_collection_search(c, &request, 1, NULL, &found, &err), &err);
+        for (int64_t k = 0; k < found.n_hits; k++) {
+            if (found.hits[k].score < 1 - 1e-6 && isnan(found.hits[k].error_rate) == rows_of[i].is_told)
+                fail_msg("%s: %g", rows_of[i].where ? rows_of[i].where : "all", found.hits[k].error_rate);
+        }
+        kith_found_release(&found);
+        request.precision = 0.2;
+        request.unknown = 0;
+        if (!request.where) continue;
+        assert_int_equal(kith_collection_search(c, &request, 1, NULL, &found, &err), KITH_EINVAL);
+        assert_string_equal(err.message, "precision is for searches without a filter: the trials had none");
+    }
+    kith_collection_free(c);
+}
+
 static kith_status promise(kith_collection *c, double precision, double complete, kith_rerank_method rerank,
                            kith_found *ret, kith_error *err) {
     KITH_OPTIONS(kith_search_request, request);
@@ -192,7 +240,8 @@ static void test_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_hits), cmocka_unit_test(test_promises),
-                                       cmocka_unit_test(test_damaged), cmocka_unit_test(test_again)};
+                                       cmocka_unit_test(test_filters), cmocka_unit_test(test_damaged),
+                                       cmocka_unit_test(test_again)};
     const int n_failed = cmocka_run_group_tests_name("collection/reliable", tests, NULL, NULL);
     testing_clean_up();
     return n_failed;

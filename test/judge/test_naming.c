@@ -256,6 +256,7 @@ static void test_notes(void **state) {
     for (size_t n = 0; n + 1 < strlen(text); n += 997) {
         char *cut = strndup(text, n);
         assert_int_equal(ki_naming_read(cut, &read, &err), KITH_EFORMAT);
+        assert_non_null(strstr(err.message, "the curve of names is damaged"));
         free(cut);
     }
     free(text);

@@ -95,6 +95,8 @@ static void test_refusals(void **state) {
     } rows[] = {{"", "the table is empty; wanted a header line"},
                 {"a,b\n1,2,3\n", "t.csv line 2: found '1,2,3'; wanted no more fields than the header has"},
                 {"a,,b\n", "t.csv line 1: found 'a,,b'; wanted a name for every column"},
+                {"a,b,a\n1,2,3\n", "t.csv line 1: found 'a,b,a'; wanted another name for every column"},
+                {"path,path\nx,y\n", "t.csv line 1: found 'path,path'; wanted another name for every column"},
                 {"a\n\"x\n", "t.csv line 2: found '\"x'; wanted a closing quote before the end of the file"}};
     for (size_t i = 0; i < N_ROWS(rows); i++) {
         kith_error err = {0};

@@ -17,6 +17,7 @@ static uint32_t le32(const uint8_t *p) {
 
 /* Without the words that some writers put before the block. */
 static ki_span block_at(const uint8_t *bytes, size_t n) {
+    if (n == 0) return (ki_span){0};
     const size_t skip = n >= 6 && memcmp(bytes, "Exif\0\0", 6) == 0 ? 6 : 0;
     return (ki_span){bytes + skip, n - skip};
 }

@@ -104,11 +104,20 @@ static int64_t leader(making *m, int64_t i) {
     return i;
 }
 
+/* Pairs that are told apart: only those of items that are looked at. */
+static void keep_pairs(making *m) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < m->noted.n_apart; i++) {
+        const ki_name_pair pair = m->noted.apart[i];
+        if (place_of(m, pair.a) >= 0 && place_of(m, pair.b) >= 0) m->noted.apart[n++] = pair;
+    }
+    m->noted.n_apart = n;
+}
+
 /* Somebody said that one of the one is not one of the other. */
 static bool are_apart(making *m, int64_t a, int64_t b) {
     for (int64_t i = 0; i < m->noted.n_apart; i++) {
         const int64_t x = place_of(m, m->noted.apart[i].a), y = place_of(m, m->noted.apart[i].b);
-        if (x < 0 || y < 0) continue;
         const int64_t one = leader(m, x), other = leader(m, y);
         if ((one == a && other == b) || (one == b && other == a)) return true;
     }
@@ -318,6 +327,7 @@ static kith_status make(making *m, ki_buffer *where, kith_error *err) {
     KI_TRY(find_unnamed(m, where->data, err));
     if (m->n == 0) return KITH_OK;
     KI_TRY(ki_decisions_read(&m->noted, m->index, err));
+    keep_pairs(m);
     KI_TRY(read_reliability(m, err));
     KI_TRY(find_neighbours(m, where->data, err));
     KI_TRY(find_groups(m, err));
