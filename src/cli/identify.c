@@ -33,8 +33,8 @@ static kith_status list_photos(const identify_command *c, identify_things *t, ki
     if (status == KITH_OK && n == 0)
         status = cli_error(err, KITH_ENOTFOUND, NULL, "%.300s holds no photos", c->operands[0]);
     if (status == KITH_OK) {
-        t->photo = calloc((size_t)n, sizeof *t->photo);
-        t->parts = calloc((size_t)n, sizeof *t->parts);
+        t->photo = calloc((size_t)n + 1, sizeof *t->photo);
+        t->parts = calloc((size_t)n + 1, sizeof *t->parts);
         if (!t->photo || !t->parts) status = no_memory(err);
     }
     for (; status == KITH_OK && t->n_photos < n; t->n_photos++) {
@@ -57,8 +57,8 @@ static kith_status ask(const identify_command *c, kith_collection *collection, i
                        kith_error *err) {
     cli_progress progress;
     kith_identify_options how = c->how;
-    kith_identify_request *requests = calloc((size_t)t->n, sizeof *requests);
-    t->found = calloc((size_t)t->n, sizeof *t->found);
+    kith_identify_request *requests = calloc((size_t)t->n + 1, sizeof *requests);
+    t->found = calloc((size_t)t->n + 1, sizeof *t->found);
     if (!requests || !t->found) {
         free(requests);
         return no_memory(err);

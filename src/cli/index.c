@@ -106,6 +106,39 @@ static int check_groups(index_request *r, index_action action) {
     return CLI_RUN;
 }
 
+/* Where names go, and in which form. */
+static int check_names(index_request *r, const asked *a, const char *xmp) {
+    if (xmp && !a->names_xmp) return cli_misused("index", "--xmp is for --names-xmp");
+    if (r->copy && !a->names_folders) return cli_misused("index", "--copy is for --names-folders");
+    r->names_to = a->names ? a->names : a->names_folders ? a->names_folders : xmp;
+    r->names_form = a->names_xmp ? KITH_NAMES_XMP : a->names_folders ? KITH_NAMES_FOLDERS : KITH_NAMES_CSV;
+    return CLI_RUN;
+}
+
+static int check_facts(const index_request *r, index_action action) {
+    const bool reads =
+        action == index_make || action == index_put || action == index_sync || action == index_add;
+    if (r->exif && r->no_exif) return cli_misused("index", "--exif and --no-exif are both given; wanted one");
+    if (!reads && (r->exif || r->no_exif || r->meta))
+        return cli_misused("index", "%s is for a new index, --sync and --add",
+                           r->meta   ? "--meta"
+                           : r->exif ? "--exif"
+                                     : "--no-exif");
+    if (r->where && action != index_facets) return cli_misused("index", "--where is for --facets");
+    return CLI_RUN;
+}
+
+static int check_all(index_request *r, const asked *a, index_action action, const char *to, const char *xmp) {
+    const bool makes = action == index_make || action == index_put;
+    int status = check_names(r, a, xmp);
+    if (status == CLI_RUN && action == index_add && r->n_operands == 0)
+        status = cli_misused("index", "--add wants files or folders");
+    if (status == CLI_RUN) status = check_facts(r, action);
+    if (status == CLI_RUN) status = check_groups(r, action);
+    if (status != CLI_RUN) return status;
+    return makes ? check_making(r, to) : check_kept(r, action);
+}
+
 static int run(index_action action, const index_request *r) {
     kith_error err = {0};
     cli_catch_signals();
@@ -242,23 +275,6 @@ int cmd_index(int argc, char **argv) {
     r.split = split > 0 && split <= KITH_N_SPLITS ? (kith_split)(split - 1) : KITH_SPLIT_ALL;
     const index_action action = choose(&r, &a, out, to);
     if (!action) return CLI_USAGE;
-    if (xmp && !a.names_xmp) return cli_misused("index", "--xmp is for --names-xmp");
-    if (r.copy && !a.names_folders) return cli_misused("index", "--copy is for --names-folders");
-    r.names_to = a.names ? a.names : a.names_folders ? a.names_folders : xmp;
-    r.names_form = a.names_xmp ? KITH_NAMES_XMP : a.names_folders ? KITH_NAMES_FOLDERS : KITH_NAMES_CSV;
-    if (action == index_add && r.n_operands == 0) return cli_misused("index", "--add wants files or folders");
-    if (r.exif && r.no_exif) return cli_misused("index", "--exif and --no-exif are both given; wanted one");
-    const bool reads =
-        action == index_make || action == index_put || action == index_sync || action == index_add;
-    if (!reads && (r.exif || r.no_exif || r.meta))
-        return cli_misused("index", "%s is for a new index, --sync and --add",
-                           r.meta   ? "--meta"
-                           : r.exif ? "--exif"
-                                    : "--no-exif");
-    if (r.where && action != index_facets) return cli_misused("index", "--where is for --facets");
-    const int is_sound = check_groups(&r, action);
-    if (is_sound != CLI_RUN) return is_sound;
-    const bool makes = action == index_make || action == index_put;
-    const int status = makes ? check_making(&r, to) : check_kept(&r, action);
+    const int status = check_all(&r, &a, action, to, xmp);
     return status == CLI_RUN ? run(action, &r) : status;
 }
