@@ -177,6 +177,7 @@ def recipe(args, out, folder, n_train):
 
     def make():
         return {"seconds": run([args.kith, "train", os.path.join(ROOT, "recipes", "photos.yaml"), "--set", "data.root=" + folder, "--set",
+                                "threads=%d" % args.threads, "--set",
                                 "model.weights=general", "--set", "batch.classes=%d" % min(8, n_train), "--set", "eval.every=0",
                                 "--out", run_folder, "--no-report"], os.path.join(out, "recipe.log"))}
 
@@ -285,6 +286,7 @@ def main():
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--only")
     parser.add_argument("--no-recipe", action="store_true")
+    parser.add_argument("--threads", type=int, default=0, help="of the recipe's run; 0: one for each core")
     parser.add_argument("--no-auto", action="store_true", help="only what the search is compared with")
     parser.add_argument("--half", action="store_true")
     parser.add_argument("--table", action="store_true")

@@ -14,7 +14,7 @@
 #include "data/section.h"
 #include "io/file.h"
 #include "kith/doctor.h"
-#include "report/findings.h"
+#include "report/findings/findings.h"
 #include "report/heat.h"
 #include "report/hits.h"
 #include "report/report.h"

@@ -125,6 +125,10 @@ static void print_one(const same_command *c, const same_state *s) {
         "alike\n",
         verdict(w), w->score, one_of(w->false_match_rate, looks, sizeof looks),
         one_of(w->missed_rate, less, sizeof less));
+    if (!c->index)
+        printf(
+            "measured on the model's own classes, photos of all kinds: of kinds of one thing (species, "
+            "letters) far more pairs look alike; --index COLLECTION goes by the labels of yours\n");
     if (w->verdict == KITH_VERDICT_UNSURE)
         printf("at most %.3g %% wrong was asked for (--error)\n", 100 * c->error);
 }

@@ -248,6 +248,8 @@ kith_status kith_collection_renew(const char *path, const kith_model_options *mo
         status = ki_fail(err, KITH_EFORMAT, "no image could be read; the index stays as it was");
         goto done;
     }
+    /* A sync whose measuring failed is complete, and may have left no index open. */
+    KI_CHECK(ki_collection_begin(r.new, err));
     KI_CHECK(copy_values(&r, err));
     KI_CHECK(ki_decisions_carry(r.old->index, r.new->index, err));
     KI_CHECK(kith_index_commit(r.new->index, NULL, err));

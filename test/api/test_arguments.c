@@ -53,6 +53,7 @@ static const char *const fine[] = {
     "kith_model_card_write.out",
     "kith_model_embed_files.ret_status",
     "kith_model_find.name",
+    "kith_names_export.ret_report",
     "kith_objective_weights.ret_similarity",
     "kith_photos_sync.ret_report",
     "kith_reciprocal_rerank.self",

@@ -460,6 +460,26 @@ static void test_many(void **state) {
     kith_collection_free(c);
 }
 
+/* Undoing an undo of an undo …: each turn is the other one's. */
+static void test_there_and_back(void **state) {
+    (void)state;
+    kith_error err;
+    kith_name_result r;
+    kith_collection *c = made_open("p.kith", KITH_INDEX_WRITE);
+    const int64_t id = item_at(c, "/09.png");
+    int64_t number = must(c, KITH_NAME_GIVE, "anna", id, "Otto");
+    for (int i = 0; i < 20; i++) {
+        assert_ok(undo(c, "anna", number, &r, &err), &err);
+        number = r.number;
+        assert_string_equal(state_of(c, id), i % 2 ? "Otto/anna/person" : "-/-/-");
+    }
+    kith_names names = names_of(c);
+    for (int64_t i = 0; i < names.n_decisions; i++)
+        assert_int_equal(names.decisions[i].undone_by, i % 2 ? 22 - i : 0);
+    kith_names_release(&names);
+    kith_collection_free(c);
+}
+
 /* A note that was damaged is an error, and nothing is written. */
 static void test_damaged(void **state) {
     (void)state;
@@ -507,6 +527,7 @@ int main(void) {
         cmocka_unit_test_setup(test_killed, set_up),
         cmocka_unit_test_setup(test_many, set_up),
         cmocka_unit_test(test_many_rejected),
+        cmocka_unit_test_setup(test_there_and_back, set_up),
         cmocka_unit_test_setup(test_damaged, set_up),
     };
     return cmocka_run_group_tests_name("decisions", tests, NULL, testing_tear_down);

@@ -1,7 +1,7 @@
 /* One training step of a backbone, everything written to a safetensors file: the tool behind
  * test/golden/net/judge_step.py.
  *
- *     dump_step BACKBONE WEIGHTS|- SETTINGS|- INPUT.npy frozen|batch OUT.safetensors
+ *     dump_step BACKBONE WEIGHTS|- SETTINGS|- INPUT.npy frozen|batch OUT.safetensors [POOL]
  *
  * The file has diff.embedding, param/NAME (before the step), grad/NAME and tap/NAME. */
 #include <stdio.h>
@@ -39,9 +39,10 @@ static void fill(float *values, int64_t n) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 7) {
+    if (argc != 7 && argc != 8) {
         fprintf(stderr,
-                "usage: dump_step BACKBONE WEIGHTS|- SETTINGS|- INPUT.npy frozen|batch OUT.safetensors\n");
+                "usage: dump_step BACKBONE WEIGHTS|- SETTINGS|- INPUT.npy frozen|batch OUT.safetensors "
+                "[POOL]\n");
         return 2;
     }
     kith_array input = {0};
@@ -52,6 +53,7 @@ int main(int argc, char **argv) {
                                         .backbone = argv[1],
                                         .weights = strcmp(argv[2], "-") ? argv[2] : NULL,
                                         .settings = strcmp(argv[3], "-") ? argv[3] : NULL,
+                                        .pool = argc == 8 ? argv[7] : NULL,
                                         .channels = input.dim[1],
                                         .height = input.dim[2],
                                         .width = input.dim[3],

@@ -53,7 +53,7 @@ def make(name, gentle):
     net = getattr(models, name)(weights=None)
     with torch.no_grad():
         for p in net.parameters():
-            if p.dim() < 2:
+            if p.numel() == max(p.shape):
                 p.add_(0.05 * torch.randn_like(p))
         for key, value in net.named_buffers():
             if key.endswith("running_mean"):
@@ -113,7 +113,8 @@ def judge(name, batch, size, frozen, gentle):
         weights, path = os.path.join(folder, "w.safetensors"), os.path.join(folder, "step.safetensors")
         safetensors.write(weights, {k: v.numpy() for k, v in plain.state_dict().items() if v.dim() > 0})
         np.save(os.path.join(folder, "x.npy"), x)
-        subprocess.run([TOOL, backbone, weights, "-", os.path.join(folder, "x.npy"), "frozen" if frozen else "batch", path], check=True)
+        subprocess.run([TOOL, backbone, weights, "-", os.path.join(folder, "x.npy"), "frozen" if frozen else "batch", path] +
+                       (["class"] if name.startswith("vit") else []), check=True)
         data = {k: v.copy() for k, v in safetensors.read(path).items()}
     params = {k[6:]: v for k, v in data.items() if k.startswith("param/")}
     added = [k for k in params if k.startswith("embedding.")]

@@ -1,5 +1,5 @@
 /* What the page of findings says of each kind: what it is, why it matters, what to do. */
-#include "report/findings.h"
+#include "report/findings/findings.h"
 
 static const ki_finding_words words[KITH_N_FINDING_KINDS] = {
     [KITH_FINDING_UNREADABLE] = {"Files that cannot be read",

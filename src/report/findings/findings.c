@@ -1,5 +1,5 @@
 /* The page of findings: a summary, then a section for each kind, in the order of the findings. */
-#include "report/findings.h"
+#include "report/findings/findings.h"
 
 #include <string.h>
 
