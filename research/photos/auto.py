@@ -9,7 +9,7 @@ most 100 classes of it). A draw is other classes and another third of them for t
 kith eval; the search never sees more of them than their number. --half also trains with half of the training classes, and with half of each class's
 photos, and compares what that run forecast for twice as many with what all of them brought.
 
-One draw has the 95 % range of its gain over the test photos, several the 95 % interval over draws.
+Up to two draws have a row each, with the 95 % range of the gain over the test photos; of more there is the mean, with the 95 % interval over draws.
 
 What is in --out already is not done again, so it may be stopped and started; --table prints what there is. Times mean something only on
 a machine that does nothing else."""
@@ -224,25 +224,36 @@ def read(args, name):
     return found
 
 
+def row(name, model, draws, recall, precision, gains, seconds):
+    print("| %s | %s | %s | %s | %s | %s | %s | %s |" % (name, model, draws, recall, precision, *gains, seconds))
+
+
+def rows_of(args, name, model, numbers, draws):
+    """Fewer than three draws have a row each, with the range of the gain over the test photos; more have one, with the interval over draws."""
+    found = [draws[i][model] for i in numbers]
+    seconds = ["%.0f" % f["seconds"] if "seconds" in f else "–" for f in found]
+    if len(numbers) >= 3:
+        gains = [mean([f[k] - draws[i]["general"][k] for f, i in zip(found, numbers)]) for k in ("recall", "map")]
+        row(name, model, "%d of them" % len(numbers), mean([f["recall"] for f in found]), mean([f["map"] for f in found]),
+            ["–", "–"] if model == "general" else gains, ", ".join(seconds))
+        return
+    for i, f, time_taken in zip(numbers, found, seconds):
+        gains = ["–", "–"]
+        if model != "general":
+            by = beside(args, os.path.join(args.out, name, "draw-%d" % i), "general", model)
+            gains = ["%+.1f (%+.1f to %+.1f)" % tuple(by[k]) for k in ("R@1", "MAP@R")]
+        row(name, model, i, "%.1f" % f["recall"], "%.1f" % f["map"], gains, time_taken)
+
+
 def table(args, names):
-    print("| photos | model | draws | R@1 | MAP@R | gain in R@1 | gain in MAP@R | seconds |")
-    print("|---|---|---|---|---|---|---|---|")
+    row("photos", "model", "draw", "R@1", "MAP@R", ["gain in R@1", "gain in MAP@R"], "seconds")
+    print("|---" * 8 + "|")
     for name in names:
         draws = read(args, name)
         for model in ["general", "recipe"] + ["auto-%g" % m for m in args.minutes]:
-            rows = [(d[model], d["general"]) for d in draws if model in d]
-            if not rows:
-                continue
-            gains = ["–", "–"]
-            if model != "general" and len(rows) > 1:
-                gains = [mean([r[k] - g[k] for r, g in rows]) for k in ("recall", "map")]
-            elif model != "general":
-                number = [i for i, d in enumerate(draws) if model in d][0]
-                by = beside(args, os.path.join(args.out, name, "draw-%d" % number), "general", model)
-                gains = ["%+.1f (%+.1f to %+.1f)" % tuple(by[k]) for k in ("R@1", "MAP@R")]
-            seconds = ["%.0f" % r["seconds"] for r, _ in rows if "seconds" in r]
-            print("| %s | %s | %d | %s | %s | %s | %s | %s |" % (name, model, len(rows), mean([r["recall"] for r, _ in rows]),
-                                                              mean([r["map"] for r, _ in rows]), *gains, ", ".join(seconds) or "–"))
+            numbers = [i for i, d in enumerate(draws) if model in d]
+            if numbers:
+                rows_of(args, name, model, numbers, draws)
     print("\n| photos | minutes | what won in each draw | photos used | seconds of the search for a head |\n|---|---|---|---|---|")
     for name in names:
         draws = read(args, name)

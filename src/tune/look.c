@@ -117,6 +117,18 @@ static int on_progress(void *user, int64_t n_done, int64_t n_all) {
     return ki_tune_busy(((look *)user)->tune, n_done, n_all);
 }
 
+/* Where more than one photo in so many looks like another, that is how these pictures are (products on white, drawings of one kind). */
+enum { MOST_ALIKE = 10 };
+/* Then only those that are equal but for how they were saved are the same. */
+static const double EQUAL = 0.999;
+
+static int64_t n_alike(const kith_findings *found) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < found->n_items; i++)
+        n += found->why_out[i] >= 0 && found->findings[found->why_out[i]].kind != KITH_FINDING_UNREADABLE;
+    return n;
+}
+
 /* The pictures: those that cannot be read whole, or are there more than once in whatever size. */
 static kith_status examine(look *k, kith_error *err) {
     ki_tune *t = k->tune;
@@ -128,6 +140,14 @@ static kith_status examine(look *k, kith_error *err) {
     options.user = k;
     ki_snprintf(t->busy, sizeof t->busy, "comparing the photos");
     kith_status status = kith_dataset_examine(k->set, &options, &found, err);
+    if (status == KITH_OK && n_alike(&found) * MOST_ALIKE > found.n_items) {
+        ki_tune_say(t,
+                    "%lld of %lld photos look like another: only those that are equal are taken for the same",
+                    (long long)n_alike(&found), (long long)found.n_items);
+        kith_findings_release(&found);
+        options.likeness = EQUAL;
+        status = kith_dataset_examine(k->set, &options, &found, err);
+    }
     if (status == KITH_ECANCELED) status = ki_tune_stopped(err);
     if (status == KITH_OK) status = ki_tune_keep_findings(t, k->set, &found, false, &tally, err);
     if (status == KITH_OK) status = ki_tune_count_findings(t, &tally, err);

@@ -320,7 +320,7 @@ export const searchCases = [
       const [first, second] = await ids(page);
       await cards(page).first().locator('.open').click();
       const dialog = page.getByRole('dialog');
-      await dialog.getByText(`1 of `).waitFor();
+      await dialog.getByText(/^1 of \d+$/).waitFor();
       await dialog.getByText('path', { exact: true }).waitFor();
       await noViolations(page, AxeBuilder, 'detail');
       await page.keyboard.press('ArrowRight');

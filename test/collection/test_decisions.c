@@ -526,8 +526,8 @@ int main(void) {
         cmocka_unit_test_setup(test_memory, set_up),
         cmocka_unit_test_setup(test_killed, set_up),
         cmocka_unit_test_setup(test_many, set_up),
-        cmocka_unit_test(test_many_rejected),
         cmocka_unit_test_setup(test_there_and_back, set_up),
+        cmocka_unit_test(test_many_rejected),
         cmocka_unit_test_setup(test_damaged, set_up),
     };
     return cmocka_run_group_tests_name("decisions", tests, NULL, testing_tear_down);

@@ -47,6 +47,27 @@ static void put_patch(const char *path, int colour, uint64_t seed, int scale) {
     ki_bytes_release(&file);
 }
 
+/* Two thirds of the noise of one picture and a little of another: it looks like the first, and is not it. */
+static void put_alike(const char *path, int colour, uint64_t seed, uint64_t other) {
+    enum { SIDE = 40 };
+    ki_image image = {0};
+    ki_bytes file = {0};
+    kith_error err = {0};
+    assert_ok(ki_image_shape(&image, SIDE, SIDE, 3, &err), &err);
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        ki_rng rng = ki_rng_at(seed, KI_RNG_AUGMENT, (uint32_t)i, 0),
+               more = ki_rng_at(other, KI_RNG_AUGMENT, (uint32_t)i, 0);
+        for (int c = 0; c < 3; c++)
+            image.data[3 * i + c] =
+                (uint8_t)((colour >> c & 1 ? 150 : 0) + (ki_rng_u32(&rng) >> 24) * 90 / 255 +
+                          (ki_rng_u32(&more) >> 24) * 12 / 255);
+    }
+    assert_ok(ki_png_encode(&image, &file, &err), &err);
+    put_bytes(path, file.data, file.n);
+    ki_image_release(&image);
+    ki_bytes_release(&file);
+}
+
 enum { N_IMAGES = 12 };
 
 static void put_class(const char *folder, int colour) {
@@ -128,6 +149,24 @@ static void test_copies(void **state) {
     assert_said(&w, "left out: 3 photos that are in two classes, one of which is wrong; the first: ");
     assert_true(has("copies-run/tune.json", "\"n_of_two_classes\": 3"));
     assert_true(has("copies-run/tune.json", "\"kind\": \"duplicate\""));
+}
+
+/* One that looks like another is left out; where more than a tenth does, that is how the photos are, and only equal ones are the same. */
+static void test_alike_by_nature(void **state) {
+    (void)state;
+    watch w = {0}, many = {0};
+    make_photos("alike");
+    put_alike(in_folder("alike/train/colour1/alike.png"), 1, 103, 7001);
+    run("alike", "alike-run", &w);
+    assert_false(has("alike-run/photos.csv", "alike.png"));
+    for (int i = 0; i < N_IMAGES; i++)
+        put_alike(in_folder("alike/train/colour2/alike%d.png", i), 2, 200 + (uint64_t)i, 7100 + (uint64_t)i);
+    put_patch(in_folder("alike/train/colour3/again.png"), 3, 304, 1);
+    run("alike", "many-run", &many);
+    assert_said(&many, "look like another: only those that are equal are taken for the same");
+    assert_said(&many, "left out: 1 photo that is there twice: ");
+    assert_true(has("many-run/photos.csv", "colour2/alike3.png"));
+    assert_true(has("many-run/photos.csv", "colour1/alike.png"));
 }
 
 /* A photo in the wrong folder is left out where it would train, and stays where it tests. The features without it are those that a run
@@ -234,11 +273,10 @@ static void test_half(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies),
-                                       cmocka_unit_test(test_wrong_labels),
-                                       cmocka_unit_test(test_killed_before_the_list),
-                                       cmocka_unit_test(test_killed),
-                                       cmocka_unit_test(test_ways_to_train_the_network),
-                                       cmocka_unit_test(test_half)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copies),       cmocka_unit_test(test_alike_by_nature),
+        cmocka_unit_test(test_wrong_labels), cmocka_unit_test(test_killed_before_the_list),
+        cmocka_unit_test(test_killed),       cmocka_unit_test(test_ways_to_train_the_network),
+        cmocka_unit_test(test_half)};
     return cmocka_run_group_tests(tests, NULL, testing_tear_down);
 }
