@@ -254,14 +254,9 @@ int cmd_index(int argc, char **argv) {
             "  kith index INDEX --groups --html groups.html\n"
             "  kith index PHOTOS/ --to postgresql://host/database --model RUN\n\n"
             "Folders are walked to the bottom; the folder below PHOTOS names the class of an image, however "
-            "deep "
-            "it lies. A "
-            "data "
-            "set that kith knows, or a recipe (.yaml), will do too. Files that cannot be read are left out "
-            "and "
-            "named. An index is a folder, or a schema on PostgreSQL: after a crash at any moment it holds "
-            "the "
-            "last commit."};
+            "deep it lies. A data set that kith knows, or a recipe (.yaml), will do too. Files that cannot "
+            "be read are left out and named. An index is a folder, or a schema on PostgreSQL: after a crash "
+            "at any moment it holds the last commit."};
     const int parsed = cli_parse(&usage, &argc, argv);
     if (parsed != CLI_RUN) return parsed;
     r.model.width = r.model.height;

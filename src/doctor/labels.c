@@ -222,12 +222,16 @@ static fit fit_labels(const judged *j) {
     double most = -INFINITY, factor = 2.2;
     double from[2] = {0.02, 0.002}, to[2] = {400, 0.6};
     for (int round = 0; round < 4; round++) {
-        for (double t = from[0]; t <= to[0]; t *= factor) {
-            for (double e = from[1]; e <= to[1]; e *= factor) {
+        double t = from[0];
+        while (t <= to[0]) {
+            double e = from[1];
+            while (e <= to[1]) {
                 const fit f = {t, e < 0.6 ? e : 0.6};
                 const double l = likelihood(j, &f);
                 if (l > most) most = l, best = f;
+                e *= factor;
             }
+            t *= factor;
         }
         from[0] = best.temperature / factor, to[0] = best.temperature * factor;
         from[1] = best.rate / factor, to[1] = best.rate * factor;
