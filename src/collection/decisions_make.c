@@ -166,7 +166,7 @@ static kith_status name_items(deciding *d, const int64_t *ids, int64_t n, const 
     const ki_name_state after = {name, o->who, o->by_model ? "model" : "person"};
     KI_TRY(reserve(d, n, err));
     for (int64_t i = 0; i < n; i++) {
-        ki_name_state before;
+        ki_name_state before = {0};
         KI_TRY(get_state(d, ids[i], &before, err));
         if (o->was && !is_same(o->was[i], before.name)) return refuse(d, ids[i], &before, err);
         if (is_same_state(&before, &after)) continue;
@@ -191,7 +191,7 @@ static kith_status give(deciding *d, kith_error *err) {
 static kith_status note_items(deciding *d, kith_error *err) {
     const kith_name_request *o = &d->o;
     for (int64_t i = 0; i < o->n_ids; i++) {
-        ki_name_state now;
+        ki_name_state now = {0};
         KI_TRY(get_state(d, o->ids[i], &now, err));
         if (o->was && !is_same(o->was[i], now.name)) return refuse(d, o->ids[i], &now, err);
     }
@@ -259,7 +259,7 @@ static kith_status undo_changes(deciding *d, const ki_name_entry *e, kith_error 
     for (int64_t i = 0; i < e->n_changes; i++) {
         const ki_name_change *c = &e->changes[i];
         for (int64_t k = 0; k < c->n; k++) {
-            ki_name_state now;
+            ki_name_state now = {0};
             const kith_status status = get_state(d, c->ids[k], &now, err);
             d->result->conflict = -1;
             if (status == KITH_ENOTFOUND) continue;

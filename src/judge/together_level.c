@@ -110,11 +110,13 @@ kith_status ki_group_level_unrefuted(const ki_group_tree *tree, const int64_t *l
     kith_status status = KITH_OK;
     int64_t *group = NULL;
     KI_CHECK(ki_alloc_or(&group, (size_t)tree->n, sizeof *group, "groups", err));
-    for (*ret_level = least; *ret_level <= 1; *ret_level += 1.0 / KI_GROUPS_LEVELS) {
+    *ret_level = least;
+    while (*ret_level <= 1) {
         ki_pairs_found found;
         ki_group_tree_cut(tree, *ret_level, group);
         KI_CHECK(ki_group_pairs(group, label, tree->n, &found, err));
         if ((double)found.n_wrong <= fmax(1, error * (double)found.n_together)) goto done;
+        *ret_level += 1.0 / KI_GROUPS_LEVELS;
     }
     *ret_level = 2;
 done:
