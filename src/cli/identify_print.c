@@ -157,16 +157,6 @@ static kith_status print_json(const kith_collection *collection, const identify_
     return cli_print_json(json, err);
 }
 
-/* In quotes, which are doubled inside. */
-static void put_field(const char *text) {
-    putchar('"');
-    for (; text && *text; text++) {
-        if (*text == '"') putchar('"');
-        putchar(*text);
-    }
-    putchar('"');
-}
-
 static void put_number(double value) {
     putchar(',');
     if (!isnan(value)) printf("%.6g", value);
@@ -181,19 +171,19 @@ static void print_csv(const identify_things *t) {
         int64_t first = 0;
         const int64_t n = identify_photos_of(t, i, &first);
         for (int64_t p = 0; x->status == KITH_OK && p < n; p++) {
-            put_field(t->photo[first + p]);
+            search_put_field(t->photo[first + p]);
             putchar(',');
-            if (x->name) put_field(x->name);
+            if (x->name) search_put_field(x->name);
             put_number(x->false_name_rate);
             put_number(x->false_name_high);
             put_number(x->evidence);
             putchar(',');
-            if (hit) put_field(hit->item.label);
+            if (hit) search_put_field(hit->item.label);
             put_number(hit ? hit->score : (double)NAN);
             putchar(',');
             if (hit) printf("%lld", (long long)hit->item.id);
             putchar(',');
-            if (hit) put_field(hit->item.path);
+            if (hit) search_put_field(hit->item.path);
             putchar('\n');
         }
     }

@@ -79,5 +79,7 @@ kith_status search_open(const search_command *command, kith_collection **ret, ki
 const char *search_shown_path(const char *path);
 /* Print a name as people read it. It may be anybody's: control characters, which a terminal would obey, are shown as ?. */
 void search_put(const char *text);
+/* A text as a field of CSV: in quotes, which are doubled inside. */
+void search_put_field(const char *text);
 
 #endif

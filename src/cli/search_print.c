@@ -164,8 +164,7 @@ static kith_status print_json(const kith_collection *collection, const search_qu
     return cli_print_json(json, err);
 }
 
-/* In quotes, which are doubled inside. */
-static void put_field(const char *text) {
+void search_put_field(const char *text) {
     putchar('"');
     for (; text && *text; text++) {
         if (*text == '"') putchar('"');
@@ -186,16 +185,16 @@ static void print_csv(const search_command *c, const search_queries *queries) {
         for (int64_t i = 0; i < f->n_hits; i++) {
             const kith_found_hit *hit = &f->hits[i];
             if (queries->name)
-                put_field(queries->name[q]);
+                search_put_field(queries->name[q]);
             else
                 printf("%lld", (long long)(queries->id ? queries->id[q] : q));
             printf(",%lld,%lld,%.9g,", (long long)(c->search.offset + i + 1), (long long)hit->item.id,
                    hit->score);
             if (!isnan(hit->false_match_rate)) printf("%.9g", hit->false_match_rate);
             putchar(',');
-            put_field(hit->item.label);
+            search_put_field(hit->item.label);
             putchar(',');
-            put_field(hit->item.path);
+            search_put_field(hit->item.path);
             put_number(hit->error_rate);
             put_number(hit->error_rate_low);
             put_number(hit->error_rate_high);
