@@ -3,36 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/as_typed.h"
 #include "kith/kith.h"
-#include "support/testing.h"
 
-enum { OUTPUT_BYTES = 65536, N_CLUSTERS = 12, N_EACH = 10, DIM = 8 };
-static char output[OUTPUT_BYTES];
-
-#define kith(...) run_here(__VA_ARGS__)
-static int run_here(const char *fmt, ...) KITH_PRINTF(1, 2);
-static int run_here(const char *fmt, ...) {
-    char command[4096];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(command, sizeof command, fmt, ap);
-    va_end(ap);
-    return testing_run(output, sizeof output, "cd %s && " TESTING_K " && %s", testing_folder(),
-                       testing_program(), command);
-}
-
-static void assert_holds(const char *text) {
-    if (!strstr(output, text)) fail_msg("no '%s' in: %s", text, output);
-}
-static void assert_done(int status, const char *text) {
-    if (status != 0) fail_msg("exit status %d: %s", status, output);
-    assert_holds(text);
-}
-static void assert_refused(int found, int wanted, const char *text) {
-    if (found != wanted) fail_msg("exit status %d, wanted %d: %s", found, wanted, output);
-    assert_holds(text);
-    assert_one_line_of(output);
-}
+enum { N_CLUSTERS = 12, N_EACH = 10, DIM = 8 };
 
 /* Clusters around the axes and their opposites, whose rows lie in a row, with labels and without. */
 static int set_up(void **state) {
@@ -65,8 +39,8 @@ static void test_words(void **state) {
                 "i.kith: 12 groups of 120 photos, 0 alone; of 100 pairs put together about 1 may be wrong "
                 "(an estimate: too "
                 "few pairs have names to measure it)\n");
-    assert_holds("     group    photos        id  like\n         1        10         ");
-    assert_holds("g.html: the groups as pictures\n");
+    assert_said("     group    photos        id  like\n         1        10         ");
+    assert_said("g.html: the groups as pictures\n");
     assert_done(kith("cat g.html"), "Group 12: 10 photos");
     assert_done(kith("$K search i.kith --id 5 --where 'group = 1' -k 100 --json"), "\"id\": 9");
     assert_null(strstr(output, "\"id\": 10,"));
@@ -84,13 +58,13 @@ static void test_measured(void **state) {
 static void test_json(void **state) {
     (void)state;
     assert_done(kith("$K index y.kith --groups all --json"), "\"measured\": true");
-    assert_holds("\"items\": 120");
-    assert_holds("\"alone\": 0");
-    assert_holds("\"names\": 12");
-    assert_holds("\"precision\": 1,");
-    assert_holds("\"group\": 1, \"size\": 10, \"medoid\": ");
+    assert_said("\"items\": 120");
+    assert_said("\"alone\": 0");
+    assert_said("\"names\": 12");
+    assert_said("\"precision\": 1,");
+    assert_said("\"group\": 1, \"size\": 10, \"medoid\": ");
     assert_done(kith("$K index i.kith --groups --json"), "\"measured\": false");
-    assert_holds("\"precision\": null");
+    assert_said("\"precision\": null");
 }
 
 /* Photos: what is added is grouped by the sync, which says so. */
@@ -105,7 +79,7 @@ static void test_sync(void **state) {
     assert_done(kith("for i in 1 2 3; do cp photos/glyph00001/00000.png photos/glyph00001/new$i.png; done; "
                      "$K index p.kith --sync"),
                 "3 added");
-    assert_holds("3 grouped");
+    assert_said("3 grouped");
     assert_done(kith("$K index p.kith --renew-model"), "p.kith: 33 items");
     assert_done(kith("$K index p.kith --info"), "columns     none");
 }
@@ -113,7 +87,7 @@ static void test_sync(void **state) {
 static void test_refusals(void **state) {
     (void)state;
     assert_refused(kith("$K index y.kith --groups"), 1, "all 120 items have a label");
-    assert_holds("--groups all groups what has a label, too");
+    assert_said("--groups all groups what has a label, too");
     assert_refused(kith("$K index y.kith --groups some"), 2,
                    "'some' is one too many; --groups wants the index alone, or all");
     assert_refused(kith("$K index y.kith --groups --sync"), 2, "--sync and --groups are both given");
